@@ -1,0 +1,55 @@
+// Parts chosen by name with numeric parameters: kernels, losses, update rules.
+#ifndef KERNELSTREAM_CORE_BASE_COMPONENT_H_
+#define KERNELSTREAM_CORE_BASE_COMPONENT_H_
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace kernelstream {
+
+using ParameterMap = std::map<std::string, double>;
+
+// What somebody asked for.
+struct ComponentConfig {
+  std::string name;
+  ParameterMap parameters;
+  bool operator==(const ComponentConfig&) const = default;
+};
+
+// One parameter of a registered part.
+struct ParameterDoc {
+  std::string_view name;
+  std::string_view doc;
+  double min;
+  double max;
+  // Absent: chosen from the data.
+  std::optional<double> default_value;
+  bool integer = false;
+};
+
+// A registered part, for catalogues and messages.
+struct ComponentDoc {
+  std::string_view name;
+  std::string_view doc;
+  std::span<const ParameterDoc> parameters;
+};
+
+// Checks names and ranges, and fills in the parameters that have a default. `kind` is "kernel", "loss", ...: it
+// starts the field path and the message. INVALID_ARGUMENT lists the known parameters and their ranges.
+absl::StatusOr<ParameterMap> CompleteParameters(std::string_view kind, const ComponentDoc& doc,
+                                                const ParameterMap& given);
+
+// INVALID_ARGUMENT: unknown `kind` named `name`; lists the known ones.
+absl::Status UnknownComponent(std::string_view kind, std::string_view name,
+                              std::span<const std::string_view> known);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_BASE_COMPONENT_H_

@@ -1,0 +1,29 @@
+#include "core/base/field_error.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace kernelstream {
+namespace {
+constexpr std::string_view kFieldPayload = "kernelstream/field";
+}  // namespace
+
+absl::Status InvalidField(std::string_view path, std::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kFieldPayload, absl::Cord(path));
+  return status;
+}
+
+std::string FieldPathOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kFieldPayload);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+absl::Status PrefixField(std::string_view prefix, const absl::Status& status) {
+  if (status.ok()) return status;
+  absl::Status out = status;
+  out.SetPayload(kFieldPayload, absl::Cord(absl::StrCat(prefix, FieldPathOf(status))));
+  return out;
+}
+
+}  // namespace kernelstream

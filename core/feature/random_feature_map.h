@@ -1,0 +1,80 @@
+// Features of any index range as a pure function of a seed.
+#ifndef KERNELSTREAM_CORE_FEATURE_RANDOM_FEATURE_MAP_H_
+#define KERNELSTREAM_CORE_FEATURE_RANDOM_FEATURE_MAP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/matrix_view.h"
+#include "core/base/spectral_law.h"
+#include "core/simd/simd.h"
+
+namespace kernelstream {
+
+// Thread-safe. Bytes that feature caches of all models may hold together. Outlives the maps that use it.
+class FeatureCacheBudget {
+ public:
+  explicit FeatureCacheBudget(int64_t bytes) : left_(bytes), capacity_(bytes) {}
+  // Takes `bytes` if they are left.
+  bool TryTake(int64_t bytes);
+  void GiveBack(int64_t bytes) { left_.fetch_add(bytes, std::memory_order_relaxed); }
+  int64_t used() const { return capacity_ - left_.load(std::memory_order_relaxed); }
+  int64_t capacity() const { return capacity_; }
+
+ private:
+  std::atomic<int64_t> left_;
+  int64_t capacity_;
+};
+
+// Immutable in what it computes; thread-safe. The seed schedule: feature i has frequency and phase drawn from (seed, i) alone, so any
+// block may be asked for, in any order, on any machine. Source: Dai et al. 2014, Algorithms 1-2, with counter-based
+// random numbers in place of seeded generators.
+// Blocks of kFeaturesPerBlock features are kept once generated while the budget lasts; the others are generated anew
+// at each use, with the same bits. Reading a kept block is one atomic load.
+class RandomFeatureMap {
+ public:
+  // budget may be null: nothing is kept. max_features bounds the blocks that can be kept.
+  RandomFeatureMap(SpectralLaw law, uint64_t seed, size_t input_dim, uint64_t max_features,
+                   FeatureCacheBudget* budget);
+  ~RandomFeatureMap();
+  RandomFeatureMap(const RandomFeatureMap&) = delete;
+  RandomFeatureMap& operator=(const RandomFeatureMap&) = delete;
+
+  size_t input_dim() const { return input_dim_; }
+  // The same features of wider inputs (more coordinates, the first ones unchanged).
+  std::shared_ptr<const RandomFeatureMap> Widen(size_t input_dim) const;
+
+  // sums += features of [first_block, first_block + num_blocks) times coefficients, as CosineSums defines it block by block; num_panels <= the
+  // blocks' panels: panels in use, the last block may be cut. x: [rows, input_dim] scaled rows. coefficients: from the
+  // first block's first panel, [panel][output][16]. sums: [rows][num_outputs], added to in block order.
+  void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
+               const float* coefficients, size_t num_outputs, double* sums) const;
+
+  // Features of panels [first_panel, first_panel + num_panels), all in one block. out: [panel][row][16].
+  void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
+                float* out) const;
+
+  // Bytes this map keeps.
+  int64_t cached_bytes() const { return cached_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  // Frequencies [panel][input_dim][16] then phases [panel][16] of one block.
+  const float* CachedBlock(uint64_t block) const;
+  size_t BlockFloats() const { return kFeaturesPerBlock * (input_dim_ + 1); }
+  void Generate(uint64_t first_panel, size_t num_panels, float* frequencies, float* phases) const;
+
+  const SpectralLaw law_;
+  const uint64_t seed_;
+  const size_t input_dim_;
+  const uint64_t max_features_;
+  FeatureCacheBudget* const budget_;
+  mutable std::vector<std::atomic<float*>> blocks_;
+  mutable std::atomic<int64_t> cached_bytes_{0};
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_FEATURE_RANDOM_FEATURE_MAP_H_

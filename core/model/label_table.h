@@ -1,0 +1,50 @@
+// Labels and their places among the outputs.
+#ifndef KERNELSTREAM_CORE_MODEL_LABEL_TABLE_H_
+#define KERNELSTREAM_CORE_MODEL_LABEL_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/loss/loss.h"
+#include "core/model/model_config.h"
+#include "core/model/sample_batch.h"
+
+namespace kernelstream {
+
+// Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order of the log: so the same log gives the
+// same table. Binary models have at most two: number targets -1 or 0 are index 0 and 1 is index 1, whatever comes first;
+// text labels take the indices in order of appearance (so score > 0 means the second one seen; give `labels` to choose).
+class LabelTable {
+ public:
+  // For a regression model the table stays empty and takes nothing.
+  LabelTable(Task task, const ModelConfig& config);
+
+  // Index of the target's label, adding it if there is room. INVALID_ARGUMENT about "label" or "value": not one of the
+  // fixed labels (they are listed, as far as that is short), or no room left.
+  absl::StatusOr<uint32_t> Add(const TargetView& target);
+  // The same without adding. nullopt: not known.
+  std::optional<uint32_t> Find(const TargetView& target) const;
+
+  // By index. A binary index whose label was not seen yet has the text "".
+  const std::vector<std::string>& labels() const { return labels_; }
+  // Puts a saved table back.
+  void Restore(std::vector<std::string> labels);
+
+ private:
+  struct Key { std::optional<uint32_t> binary_index; std::string text; };
+  Key KeyOf(const TargetView& target) const;
+  Task task_;
+  bool fixed_ = false;
+  uint32_t max_labels_ = 0;
+  std::vector<std::string> labels_;
+  std::map<std::string, uint32_t, std::less<>> index_;
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_LABEL_TABLE_H_

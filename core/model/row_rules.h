@@ -1,0 +1,49 @@
+// What a row must be to enter a model's log.
+#ifndef KERNELSTREAM_CORE_MODEL_ROW_RULES_H_
+#define KERNELSTREAM_CORE_MODEL_ROW_RULES_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/kernel/kernel.h"
+#include "core/loss/loss.h"
+#include "core/model/model_config.h"
+#include "core/model/sample_batch.h"
+
+namespace kernelstream {
+
+// Immutable. Every check is about the row alone, given the dimension; the caller keeps the dimension (the first dense row's
+// size when the config leaves it open) and the set of labels seen.
+class RowRules {
+ public:
+  // config: complete.
+  static absl::StatusOr<std::unique_ptr<const RowRules>> Create(const ModelConfig& config);
+
+  // Finite values of sane size, right number of them, sorted indices, kernel's domain. `dimension`: 0 while it is
+  // open. INVALID_ARGUMENT with a path from "features" on ("features.dense.values[7]"). `model` is named in the message.
+  absl::Status CheckInput(std::string_view model, uint32_t dimension, const RowView& row) const;
+  // A target the loss takes, label not empty, UTF-8 and short; weight in (0, 1e6]. Paths "value", "label", "weight".
+  // `scale`: size of one standard deviation of the target around `offset` once the model knows it, else 0: values
+  // further than 1e4 deviations away are refused.
+  absl::Status CheckTarget(std::string_view model, const TargetView& target, float weight,
+                           double offset, double scale) const;
+  // The label that a classification target stands for, canonically: its text, or the number's shortest decimal form.
+  // Binary losses map -1 and 0 to the negative, 1 to the positive number label when labels are numbers.
+  static std::string CanonicalLabel(const TargetView& target);
+
+  Task task() const { return loss_->task(); }
+  bool labels_are_fixed() const { return labels_fixed_; }
+
+ private:
+  RowRules() = default;
+  std::shared_ptr<const Loss> loss_;
+  std::shared_ptr<const Kernel> kernel_;
+  std::vector<std::string> labels_;
+  bool labels_fixed_ = false;
+  uint32_t max_labels_ = 0;
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_ROW_RULES_H_

@@ -1,0 +1,81 @@
+// Rows on their way from the wire to the log and the trainer.
+#ifndef KERNELSTREAM_CORE_MODEL_SAMPLE_BATCH_H_
+#define KERNELSTREAM_CORE_MODEL_SAMPLE_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernelstream {
+
+// One row's inputs, in memory somebody else owns. Dense: values[j] is input j. Sparse: values[i] is input indices[i],
+// indices strictly increasing, everything else 0.
+struct RowView {
+  bool sparse = false;
+  std::span<const float> values;
+  std::span<const uint32_t> indices;
+
+  // Smallest number of inputs that holds the row: values.size(), or the largest index + 1.
+  size_t MinDimension() const {
+    if (!sparse) return values.size();
+    return indices.empty() ? 0 : size_t{indices.back()} + 1;
+  }
+};
+
+// A target as it was sent: a number or a label.
+struct TargetView {
+  bool is_label = false;
+  double value = 0;
+  std::string_view label;
+};
+
+// Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few flat arrays:
+// no allocation per row. Rows that are only asked about have target value 0.
+class SampleBatch {
+ public:
+  size_t size() const { return rows_.size(); }
+  bool empty() const { return rows_.empty(); }
+  void Clear();
+
+  // Adds a row with target value 0 and weight 1. Returns its values, to be filled in by the caller; the pointer
+  // is good until the next change.
+  float* AddDense(size_t num_values);
+  void AddDense(std::span<const float> values);
+  void AddSparse(std::span<const uint32_t> indices, std::span<const float> values);
+  // About the row added last.
+  void SetTarget(double value);
+  void SetLabel(std::string_view label);
+  void SetWeight(float weight);
+  // Copies row i of another batch to the end of this one.
+  void AppendRow(const SampleBatch& from, size_t i);
+  // Drops the row added last.
+  void RemoveLast();
+
+  RowView row(size_t i) const;
+  TargetView target(size_t i) const;
+  float weight(size_t i) const { return rows_[i].weight; }
+  // Memory held by rows, roughly.
+  size_t bytes() const;
+
+ private:
+  struct Row {
+    size_t values_begin, values_count;
+    size_t indices_begin;
+    double target;
+    size_t label_begin;
+    uint32_t label_size;
+    float weight;
+    bool sparse, is_label;
+  };
+  std::vector<Row> rows_;
+  std::vector<float> values_;
+  std::vector<uint32_t> indices_;
+  std::string labels_;
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_SAMPLE_BATCH_H_

@@ -1,0 +1,56 @@
+// Input and target scales, chosen once from the warm-up rows.
+#ifndef KERNELSTREAM_CORE_MODEL_SCALING_H_
+#define KERNELSTREAM_CORE_MODEL_SCALING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/matrix_view.h"
+#include "core/model/sample_batch.h"
+
+namespace kernelstream {
+
+// Standardised inputs are clipped here, so no single value can dominate.
+inline constexpr float kInputClip = 8.0f;
+// Inputs that are used as they come are clipped here: beyond it float32 keeps nothing of a cosine's argument.
+inline constexpr float kRawInputClip = 1e6f;
+
+// Immutable. Row -> dense standardised row: (x - shift) * inverse_scale, clipped. Coordinates beyond the scale vectors
+// are used as they come.
+class InputScaling {
+ public:
+  // Uses inputs as they come.
+  InputScaling() = default;
+  // Frozen from warm-up rows [rows, dim]: columns of zeros and ones are left alone; otherwise the shift is the median and the scale the
+  // interquartile range / 1.349 (mean and standard deviation where that is 0; 1 where the column is constant).
+  static InputScaling FromRows(ConstMatrixView rows);
+  // From saved vectors.
+  InputScaling(std::vector<float> shift, std::vector<float> inverse_scale);
+
+  // Writes `dimension` values; row.MinDimension() <= dimension.
+  void Apply(const RowView& row, size_t dimension, float* out) const;
+
+  const std::vector<float>& shift() const { return shift_; }
+  const std::vector<float>& inverse_scale() const { return inverse_scale_; }
+  // Columns that are changed.
+  uint32_t num_standardized() const { return num_standardized_; }
+
+ private:
+  std::vector<float> shift_, inverse_scale_;
+  uint32_t num_standardized_ = 0;
+};
+
+// Regression targets: standardised = (target - offset) / scale.
+struct TargetScaling {
+  double offset = 0;
+  double scale = 1;
+  // Mean and standard deviation after values beyond 10 interquartile ranges from the median were pulled in;
+  // scale 1 for constant targets.
+  static TargetScaling FromTargets(std::span<const double> targets);
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_SCALING_H_

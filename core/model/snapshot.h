@@ -1,0 +1,84 @@
+// The immutable model that predictions are made from.
+#ifndef KERNELSTREAM_CORE_MODEL_SNAPSHOT_H_
+#define KERNELSTREAM_CORE_MODEL_SNAPSHOT_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/base/executor.h"
+#include "core/base/published_cell.h"
+#include "core/feature/random_feature_map.h"
+#include "core/loss/loss.h"
+#include "core/model/model_config.h"
+#include "core/model/sample_batch.h"
+#include "core/model/scaling.h"
+#include "core/model/validation.h"
+
+namespace kernelstream {
+
+enum class ModelPhase { kWarmingUp, kLearning, kFrozen };
+
+// What was chosen from the data.
+struct ResolvedConfig {
+  uint32_t dimension = 0;            // 0 until a row has been learned
+  ParameterMap kernel_parameters;    // complete once the warm-up has ended
+  uint32_t standardized_inputs = 0;
+  double target_offset = 0;
+  double target_scale = 1;
+  Averaging serving = Averaging::kLast;  // kLast, kPolynomial or kUniform
+};
+
+// Immutable. Shared by counted reference. Evaluates rows with the coefficients of one step.
+class Snapshot final : public RefCounted {
+ public:
+  // Rows -> scores. out: [rows.size()][num_outputs()], score space. Rows must have passed RowRules::CheckInput; a sparse
+  // index beyond the dimension is evaluated like any other (frequencies are a pure function of the coordinate).
+  // A row's scores do not depend on the other rows, the executor, or the feature cache. Uses thread-local scratch. Always finite.
+  void Score(const SampleBatch& rows, Executor& executor, double* out) const;
+
+  size_t num_outputs() const { return num_outputs_; }
+  // Scores of one row -> what a user reads (label, probabilities, value in target units).
+  Prediction Link(std::span<const double> scores) const;
+
+  ModelPhase phase() const { return phase_; }
+  uint64_t step() const { return step_; }
+  uint64_t sequence() const { return sequence_; }
+  uint64_t rows_learned() const { return rows_learned_; }
+  uint64_t num_features() const { return num_features_; }
+  const std::vector<std::string>& labels() const { return labels_; }
+  const ResolvedConfig& resolved() const { return resolved_; }
+  const ValidationMetrics& validation() const { return validation_; }
+  // Digest of config and the trainer's coefficients (all of them, not only the served ones).
+  const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
+  // Loss and target units, for evaluation of labelled rows.
+  const Loss& loss() const { return *loss_; }
+  // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model does not know.
+  absl::StatusOr<double> LossTarget(const TargetView& target) const;
+
+ private:
+  friend class Trainer;
+  Snapshot() = default;
+
+  std::shared_ptr<const Loss> loss_;
+  std::shared_ptr<const RandomFeatureMap> features_;  // null while warming up
+  std::shared_ptr<const InputScaling> scaling_;
+  std::vector<float> coefficients_;                   // [panel][output][16]
+  double coefficient_scale_ = 1;
+  double inverse_bandwidth_ = 1;
+  std::vector<double> constant_;                      // added to every score, [num_outputs]
+  size_t num_outputs_ = 1;
+  ModelPhase phase_ = ModelPhase::kWarmingUp;
+  uint64_t step_ = 0, sequence_ = 0, rows_learned_ = 0, num_features_ = 0;
+  std::vector<std::string> labels_;
+  ResolvedConfig resolved_;
+  ValidationMetrics validation_;
+  std::array<uint8_t, 16> fingerprint_{};
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_SNAPSHOT_H_
