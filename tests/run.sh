@@ -8,6 +8,7 @@
 # The last line is "N passed, N failed"; a build that breaks counts as one failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
+. deploy/lib.sh
 passed=0
 failed=0
 
@@ -17,32 +18,6 @@ finish() {
   echo "$passed passed, $failed failed"
   [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
   exit
-}
-
-# One compiler for gRPC code takes up to 1.5 GiB: no more of them at once than fit.
-parallel_jobs() {
-  local cores memory_kib fit
-  cores=$(nproc)
-  memory_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
-  fit=$((memory_kib / 1572864))
-  [ "$fit" -ge 1 ] || fit=1
-  [ "$fit" -lt "$cores" ] && echo "$fit" || echo "$cores"
-}
-
-# run_logged LOG COMMAND...: quiet, but a line every half minute; shows the end of LOG if COMMAND fails.
-run_logged() {
-  local log=$1 pid waited=0
-  shift
-  "$@" >"$log" 2>&1 &
-  pid=$!
-  while kill -0 "$pid" 2>/dev/null; do
-    sleep 1
-    waited=$((waited + 1))
-    [ $((waited % 30)) != 0 ] || say "  $(tail -n 1 "$log" | cut -c 1-100)"
-  done
-  wait "$pid" && return 0
-  grep -E -m 1 -A 20 'FAILED:|CMake Error' "$log" || tail -n 40 "$log"
-  return 1
 }
 
 build() {

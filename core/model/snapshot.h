@@ -24,7 +24,7 @@ enum class ModelPhase { kWarmingUp, kLearning, kFrozen };
 
 // What was chosen from the data.
 struct ResolvedConfig {
-  uint32_t dimension = 0;            // 0 until a row has been learned
+  uint32_t dimension = 0;            // 0 while open: no dense row was learned and the config names none
   ParameterMap kernel_parameters;    // complete once the warm-up has ended
   uint32_t standardized_inputs = 0;
   double target_offset = 0;
