@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Runs what README.md shows.
+
+  readme_test.py --readme README.md --server PATH --client PATH [--example PATH ...]
+
+Marks after the language of a fenced block say what is done with it:
+  ```sh readme-test      run in order from the repository's top, against a server of the test; each has to succeed
+  ```text readme-output  what the block before prints, loosely: its lines in this order, others may stand between;
+                         a number stands for any number, a run of spaces or of bar signs for any other, ... for anything
+  ```LANG from=PATH      an excerpt: these lines stand in that file, indentation aside
+Every program given with --example is run against the same server and has to succeed.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
+NUMBER_PATTERN = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?"
+COMMAND_SECONDS = 240
+
+
+class ReadmeError(Exception):
+    """README.md shows something that does not hold."""
+
+
+def blocks(text):
+    """(line number, mark, body) of each marked block; the mark is what follows the language."""
+    for match in FENCE.finditer(text):
+        words = match[1].split(maxsplit=1)
+        if len(words) == 2:
+            yield text.count("\n", 0, match.start()) + 1, words[1], match[2]
+
+
+def line_pattern(expected):
+    """A regular expression for one line of expected output."""
+    pattern = []
+    for piece in re.split(rf"({NUMBER.pattern}|\s+|\.\.\.|[#=\-\u2580-\u259f]{{3,}})", expected.strip()):
+        if NUMBER.fullmatch(piece):
+            pattern.append(NUMBER_PATTERN)
+        elif piece == "..." or re.fullmatch(r"[#=\-\u2580-\u259f]{3,}", piece):
+            pattern.append(".*")
+        elif piece.isspace():
+            pattern.append(r"\s+")
+        else:
+            pattern.append(re.escape(piece))
+    return re.compile("".join(pattern))
+
+
+def check_output(expected, actual):
+    lines = iter(actual.splitlines())
+    for wanted in expected.splitlines():
+        if wanted.strip() in ("", "..."):
+            continue
+        if not any(line_pattern(wanted).search(line) for line in lines):
+            raise ReadmeError(f"no line like this in the output (from here on): {wanted.strip()}\n{actual}")
+
+
+def check_excerpt(body, path):
+    def stripped(text):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    wanted, have = stripped(body), stripped(path.read_text(encoding="utf-8"))
+    if not any(have[i:i + len(wanted)] == wanted for i in range(len(have) - len(wanted) + 1)):
+        raise ReadmeError(f"these lines do not stand in {path}:\n{body}")
+
+
+class Server:
+    def __init__(self, program, directory):
+        self.log_path = directory / "server.log"
+        port_file = directory / "port"
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [program, f"--data_dir={directory / 'data'}", "--listen=127.0.0.1:0", "--metrics_listen=127.0.0.1:0",
+                 f"--port_file={port_file}"], stdout=log, stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + 60
+        while not (port_file.exists() and port_file.read_text().strip()):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise ReadmeError("the server did not come up:\n" + self.log())
+            time.sleep(0.05)
+        self.address = port_file.read_text().strip()
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(timeout=60) != 0:
+            raise ReadmeError(f"the server ended with {self.process.returncode}:\n{self.log()}")
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def run(command, environment, root):
+    result = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            timeout=COMMAND_SECONDS, text=True, errors="replace", check=False)
+    if result.returncode != 0:
+        raise ReadmeError(f"{command} ended with {result.returncode}:\n{result.stdout}")
+    return result.stdout
+
+
+def run_readme(options):
+    """Number of blocks run or compared."""
+    root = options.readme.resolve().parent
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="readme_test."))
+    server = None
+    count, output = 0, None
+    try:
+        server = Server(options.server, directory)
+        programs = {str(pathlib.Path(p).resolve().parent) for p in (options.server, options.client)}
+        environment = dict(os.environ, KERNELSTREAM_ADDRESS=server.address,
+                           PATH=os.pathsep.join([*programs, os.environ["PATH"]]))
+        for line, mark, body in blocks(options.readme.read_text(encoding="utf-8")):
+            try:
+                if mark == "readme-test":
+                    output = run(["bash", "-euo", "pipefail", "-c", body], environment, root)
+                elif mark == "readme-output":
+                    check_output(body, output if output is not None else "")
+                elif mark.startswith("from="):
+                    check_excerpt(body, root / mark[len("from="):])
+                else:
+                    raise ReadmeError(f"unknown mark: {mark}")
+            except (ReadmeError, subprocess.TimeoutExpired, OSError) as error:
+                raise ReadmeError(f"{options.readme.name}:{line}: {error}\nserver log:\n{server.log()}") from error
+            count += 1
+        for example in options.example:
+            run([example], environment, root)
+            count += 1
+        server.stop()
+        return count
+    finally:
+        if server is not None:
+            server.kill()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class SelfTest(unittest.TestCase):
+    """The comparison can fail; run with --self_test."""
+
+    def test_numbers_spaces_and_lines_between_do_not_matter(self):
+        check_output("rows  12,000 error 0.15\n...\ndone\n", "x\nrows 7 error 15.2%\ny\ndone and more\n")
+
+    def test_words_and_order_matter(self):
+        for expected in ("rows 12 loss 3\n", "b 1\na 1\n", "c\n"):
+            with self.assertRaises(ReadmeError):
+                check_output(expected, "rows 12 error 3\na 1\nb 1\n")
+
+    def test_excerpt_must_stand_in_the_file_in_one_piece(self):
+        path = pathlib.Path(__file__)
+        check_excerpt("import shutil\nimport signal\n", path)
+        with self.assertRaises(ReadmeError):
+            check_excerpt("import shutil\nimport sys\n", path)
+
+    def test_only_marked_blocks_count(self):
+        text = "```sh\na\n```\n\n```sh readme-test\nb\n```\n```text readme-output\nc\n```\n"
+        self.assertEqual([(m, b) for _, m, b in blocks(text)], [("readme-test", "b\n"), ("readme-output", "c\n")])
+
+
+def main():
+    if sys.argv[1:] == ["--self_test"]:
+        unittest.main(argv=sys.argv[:1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--readme", type=pathlib.Path, required=True)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--client", required=True)
+    parser.add_argument("--example", action="append", default=[])
+    try:
+        count = run_readme(parser.parse_args())
+    except ReadmeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{count} blocks and programs of the README hold")
+    return 0 if count else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
