@@ -44,12 +44,13 @@ class RandomFeatureMap {
   RandomFeatureMap& operator=(const RandomFeatureMap&) = delete;
 
   size_t input_dim() const { return input_dim_; }
-  // The same features of wider inputs (more coordinates, the first ones unchanged).
-  std::shared_ptr<const RandomFeatureMap> Widen(size_t input_dim) const;
+  // The same features of wider inputs (more coordinates, the first ones unchanged). keep: with the same cache budget, else
+  // without a cache.
+  std::shared_ptr<const RandomFeatureMap> Widen(size_t input_dim, bool keep) const;
 
-  // sums += features of [first_block, first_block + num_blocks) times coefficients, as CosineSums defines it block by block; num_panels <= the
-  // blocks' panels: panels in use, the last block may be cut. x: [rows, input_dim] scaled rows. coefficients: from the
-  // first block's first panel, [panel][output][16]. sums: [rows][num_outputs], added to in block order.
+  // sums += features times coefficients over num_panels panels from the start of first_block on, block by block as
+  // CosineSums defines it; the last block may be cut. x: [rows, input_dim] scaled rows. coefficients: from the first
+  // block's first panel, [panel][output][16]. sums: [rows][num_outputs], added to in block order.
   void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
                const float* coefficients, size_t num_outputs, double* sums) const;
 

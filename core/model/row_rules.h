@@ -29,7 +29,6 @@ class RowRules {
   absl::Status CheckTarget(std::string_view model, const TargetView& target, float weight,
                            double offset, double scale) const;
   // The label that a classification target stands for, canonically: its text, or the number's shortest decimal form.
-  // Binary losses map -1 and 0 to the negative, 1 to the positive number label when labels are numbers.
   static std::string CanonicalLabel(const TargetView& target);
 
   Task task() const { return loss_->task(); }
@@ -39,9 +38,7 @@ class RowRules {
   RowRules() = default;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
-  std::vector<std::string> labels_;
   bool labels_fixed_ = false;
-  uint32_t max_labels_ = 0;
 };
 
 }  // namespace kernelstream

@@ -13,7 +13,9 @@
 #include "core/base/published_cell.h"
 #include "core/feature/random_feature_map.h"
 #include "core/loss/loss.h"
+#include "core/model/label_table.h"
 #include "core/model/model_config.h"
+#include "core/model/row_rules.h"
 #include "core/model/sample_batch.h"
 #include "core/model/scaling.h"
 #include "core/model/validation.h"
@@ -26,6 +28,7 @@ enum class ModelPhase { kWarmingUp, kLearning, kFrozen };
 struct ResolvedConfig {
   uint32_t dimension = 0;            // 0 while open: no dense row was learned and the config names none
   ParameterMap kernel_parameters;    // complete once the warm-up has ended
+  ParameterMap rule_parameters;      // complete once the warm-up has ended, with what was measured
   uint32_t standardized_inputs = 0;
   double target_offset = 0;
   double target_scale = 1;
@@ -49,11 +52,13 @@ class Snapshot final : public RefCounted {
   uint64_t sequence() const { return sequence_; }
   uint64_t rows_learned() const { return rows_learned_; }
   uint64_t num_features() const { return num_features_; }
-  const std::vector<std::string>& labels() const { return labels_; }
+  // In the order of the outputs; a binary label that was not seen yet is "".
+  const std::vector<std::string>& labels() const { return table_->labels(); }
   const ResolvedConfig& resolved() const { return resolved_; }
   const ValidationMetrics& validation() const { return validation_; }
   // Digest of config and the trainer's coefficients (all of them, not only the served ones).
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
+  int64_t cached_feature_bytes() const { return features_ == nullptr ? 0 : features_->cached_bytes(); }
   // Loss and target units, for evaluation of labelled rows.
   const Loss& loss() const { return *loss_; }
   // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model does not know.
@@ -61,9 +66,11 @@ class Snapshot final : public RefCounted {
 
  private:
   friend class Trainer;
-  Snapshot() = default;
+  Snapshot(std::shared_ptr<const Loss> loss, std::shared_ptr<const LabelTable> table)
+      : loss_(std::move(loss)), table_(std::move(table)) {}
 
   std::shared_ptr<const Loss> loss_;
+  std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const RandomFeatureMap> features_;  // null while warming up
   std::shared_ptr<const InputScaling> scaling_;
   std::vector<float> coefficients_;                   // [panel][output][16]
@@ -73,7 +80,6 @@ class Snapshot final : public RefCounted {
   size_t num_outputs_ = 1;
   ModelPhase phase_ = ModelPhase::kWarmingUp;
   uint64_t step_ = 0, sequence_ = 0, rows_learned_ = 0, num_features_ = 0;
-  std::vector<std::string> labels_;
   ResolvedConfig resolved_;
   ValidationMetrics validation_;
   std::array<uint8_t, 16> fingerprint_{};

@@ -54,6 +54,9 @@ class Trainer {
   uint64_t rows_learned() const;
   // Rows that Step left out.
   uint64_t rows_skipped() const;
+  // Times the coefficients were set back to zero because scores had grown beyond 1e6 standardised units (a step size
+  // that is too large for the newest-block rule; the proximal rule does not do this).
+  uint64_t divergences() const;
 
  private:
   class Impl;

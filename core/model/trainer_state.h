@@ -46,6 +46,7 @@ struct TrainerState {
   uint64_t sequence = 0;
   uint64_t rows_learned = 0;
   uint64_t rows_skipped = 0;
+  uint64_t divergences = 0;            // times the coefficients were set back to zero because scores grew without bound
   uint64_t num_features = 0;
   uint64_t cursor = 0;                 // newest_block: feature at which the next block starts
   uint32_t dimension = 0;              // the config's, or the size of the first dense row; 0: open (sparse rows only)

@@ -1,0 +1,20 @@
+// Target checks that several losses share.
+#ifndef KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_
+#define KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace kernelstream {
+
+// -1 or +1.
+absl::Status CheckBinaryTarget(std::string_view loss, double target);
+// A whole number, 0 or more.
+absl::Status CheckClassTarget(std::string_view loss, double target);
+// Finite, |target| <= 1e30.
+absl::Status CheckNumberTarget(std::string_view loss, double target);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_

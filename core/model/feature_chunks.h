@@ -1,0 +1,41 @@
+// How features are divided for parallel work and for sums.
+#ifndef KERNELSTREAM_CORE_MODEL_FEATURE_CHUNKS_H_
+#define KERNELSTREAM_CORE_MODEL_FEATURE_CHUNKS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/simd/simd.h"
+
+namespace kernelstream {
+
+inline size_t PanelsFor(uint64_t num_features) {
+  return static_cast<size_t>((num_features + kPanelWidth - 1) / kPanelWidth);
+}
+
+struct FeatureChunk {
+  size_t first_panel = 0;
+  size_t num_panels = 0;
+};
+
+// Immutable. Features 0 ... num_features - 1 in chunks of 1024, by features alone: sums are made per chunk and then
+// added in chunk order, in training and in prediction alike, so they have the same bits for any number of threads.
+class FeatureChunks {
+ public:
+  static constexpr size_t kPanelsPerChunk = 4 * kPanelsPerBlock;
+
+  explicit FeatureChunks(uint64_t num_features) : panels_(PanelsFor(num_features)) {}
+  size_t size() const { return (panels_ + kPanelsPerChunk - 1) / kPanelsPerChunk; }
+  FeatureChunk operator[](size_t i) const {
+    const size_t first = i * kPanelsPerChunk;
+    return {first, std::min(kPanelsPerChunk, panels_ - first)};
+  }
+
+ private:
+  size_t panels_;
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_FEATURE_CHUNKS_H_

@@ -1,0 +1,104 @@
+#include "core/model/fingerprint.h"
+
+#include <string_view>
+
+#include "core/base/digest.h"
+
+namespace kernelstream {
+namespace {
+
+void Add(Digest128& digest, std::string_view text) {
+  digest.AddU64(text.size());
+  digest.Add(text.data(), text.size());
+}
+
+void Add(Digest128& digest, const ParameterMap& parameters) {
+  digest.AddU64(parameters.size());
+  for (const auto& [name, value] : parameters) {
+    Add(digest, name);
+    digest.AddDouble(value);
+  }
+}
+
+void Add(Digest128& digest, const ComponentConfig& component) {
+  Add(digest, component.name);
+  Add(digest, component.parameters);
+}
+
+void Add(Digest128& digest, const std::vector<float>& values) {
+  digest.AddU64(values.size());
+  digest.Add(values.data(), values.size() * sizeof(float));
+}
+
+void Add(Digest128& digest, const std::vector<std::string>& texts) {
+  digest.AddU64(texts.size());
+  for (const std::string& text : texts) Add(digest, text);
+}
+
+void Add(Digest128& digest, const SampleBatch& batch) {
+  digest.AddU64(batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const RowView row = batch.row(i);
+    digest.AddU64(row.values.size() * 2 + (row.sparse ? 1 : 0));
+    digest.Add(row.values.data(), row.values.size_bytes());
+    digest.Add(row.indices.data(), row.indices.size_bytes());
+    const TargetView target = batch.target(i);
+    digest.AddDouble(target.value);
+    Add(digest, target.label);
+    digest.AddDouble(batch.weight(i));
+  }
+}
+
+void Add(Digest128& digest, const ModelConfig& config) {
+  Add(digest, config.loss);
+  Add(digest, config.kernel);
+  digest.AddU64(config.dimension);
+  digest.AddU64(static_cast<uint64_t>(config.standardize));
+  Add(digest, config.labels);
+  digest.AddU64(config.max_labels);
+  digest.AddDouble(config.l2_penalty.value_or(-1));
+  Add(digest, config.update_rule);
+  digest.AddU64(static_cast<uint64_t>(config.averaging));
+  digest.AddU64(config.seed.value_or(0));
+  Add(digest, config.sampler);
+  digest.AddU64(config.batch_rows);
+  digest.AddU64(config.block_features);
+  digest.AddU64(config.max_features);
+  digest.AddU64(static_cast<uint64_t>(config.when_full));
+  digest.AddU64(config.warmup_rows);
+}
+
+void Add(Digest128& digest, const CoefficientState& coefficients) {
+  digest.AddDouble(coefficients.scale);
+  Add(digest, coefficients.values);
+}
+
+}  // namespace
+
+std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state) {
+  Digest128 digest;
+  Add(digest, config);
+  digest.AddU64(state.step);
+  digest.AddU64(state.updates);
+  digest.AddU64(state.num_features);
+  digest.AddU64(state.cursor);
+  digest.AddU64(state.input_dim);
+  digest.AddU64(state.warm ? 1 : 0);
+  Add(digest, state.warmup);
+  Add(digest, state.input_shift);
+  Add(digest, state.input_inverse_scale);
+  digest.AddDouble(state.target_offset);
+  digest.AddDouble(state.target_scale);
+  Add(digest, state.kernel_parameters);
+  Add(digest, state.rule_parameters);
+  Add(digest, state.labels);
+  for (const CandidateState& candidate : state.candidates) {
+    digest.AddDouble(candidate.bandwidth);
+    Add(digest, candidate.last);
+    Add(digest, candidate.average);
+    digest.AddU64(candidate.steps_since_restart);
+  }
+  return digest.Finish();
+}
+
+}  // namespace kernelstream

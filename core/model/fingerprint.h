@@ -1,0 +1,19 @@
+// Digests of configs and trainers.
+#ifndef KERNELSTREAM_CORE_MODEL_FINGERPRINT_H_
+#define KERNELSTREAM_CORE_MODEL_FINGERPRINT_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/model/model_config.h"
+#include "core/model/trainer_state.h"
+
+namespace kernelstream {
+
+// Digest of the config (without max_batch_delay, which changes no bit by itself) and of everything that decides
+// predictions and later steps. The same on every machine. `state.fingerprint` itself is left out.
+std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_FINGERPRINT_H_

@@ -1,0 +1,126 @@
+#include "core/model/row_rules.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/field_error.h"
+#include "core/model/text.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr float kLargestInput = 1e30f;
+constexpr float kLargestWeight = 1e6f;
+constexpr double kFarthestTargetDeviations = 1e4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConfig& config) {
+  std::unique_ptr<RowRules> rules(new RowRules);
+  ComponentConfig loss = config.loss;
+  auto made = MakeLoss(loss);
+  if (!made.ok()) return made.status();
+  rules->loss_ = *std::move(made);
+  rules->labels_fixed_ = !config.labels.empty();
+  // Which inputs a kernel is defined for does not depend on its bandwidth.
+  ComponentConfig kernel = config.kernel;
+  kernel.parameters.try_emplace("bandwidth", 1.0);
+  auto made_kernel = MakeKernel(kernel);
+  if (!made_kernel.ok()) return made_kernel.status();
+  rules->kernel_ = *std::move(made_kernel);
+  return std::unique_ptr<const RowRules>(std::move(rules));
+}
+
+absl::Status RowRules::CheckInput(std::string_view model, uint32_t dimension,
+                                  const RowView& row) const {
+  const std::string_view kind = row.sparse ? "sparse" : "dense";
+  const std::string where = absl::StrCat("features.", kind);
+  if (!row.sparse) {
+    if (row.values.empty()) {
+      return InvalidField(absl::StrCat(where, ".values"),
+                          absl::StrCat("model \"", model, "\": the row has no values; send ",
+                                       dimension == 0 ? std::string("at least one")
+                                                      : absl::StrCat(dimension)));
+    }
+    if (dimension == 0 && row.values.size() > kMaxInputDimension) {
+      return InvalidField(absl::StrCat(where, ".values"),
+                          absl::StrCat("model \"", model, "\": the row has ", row.values.size(),
+                                       " values; at most ", kMaxInputDimension, " are possible"));
+    }
+    if (dimension != 0 && row.values.size() != dimension) {
+      return InvalidField(absl::StrCat(where, ".values"),
+                          absl::StrCat("model \"", model, "\" takes ", dimension, " values per row; this row has ",
+                                       row.values.size(), ". Send ", dimension));
+    }
+  } else {
+    const uint32_t limit = dimension != 0 ? dimension : kMaxInputDimension;
+    for (size_t i = 0; i < row.indices.size(); ++i) {
+      if (row.indices[i] >= limit) {
+        return InvalidField(absl::StrCat(where, ".indices[", i, "]"),
+                            absl::StrCat("model \"", model, "\": index ", row.indices[i], " is out of range; indices run from 0 to ",
+                                         limit - 1));
+      }
+      if (i > 0 && row.indices[i] <= row.indices[i - 1]) {
+        return InvalidField(absl::StrCat(where, ".indices[", i, "]"),
+                            absl::StrCat("model \"", model, "\": index ", row.indices[i], " follows ", row.indices[i - 1],
+                                         "; indices must be strictly increasing. Sort them and add repeated ones up"));
+      }
+    }
+  }
+  for (size_t i = 0; i < row.values.size(); ++i) {
+    const float value = row.values[i];
+    if (!(std::abs(value) <= kLargestInput)) {  // also NaN
+      return InvalidField(absl::StrCat(where, ".values[", i, "]"),
+                          absl::StrCat("model \"", model, "\": value is ", value,
+                                       "; expected a finite number up to ", kLargestInput,
+                                       " in size. Fix or leave out the row"));
+    }
+  }
+  return PrefixField(absl::StrCat(where, "."), kernel_->CheckInput(row.values));
+}
+
+absl::Status RowRules::CheckTarget(std::string_view model, const TargetView& target, float weight,
+                                   double offset, double scale) const {
+  if (!(weight > 0) || !(weight <= kLargestWeight)) {
+    return InvalidField("weight", absl::StrCat("model \"", model, "\": weight is ", weight,
+                                               "; expected a number above 0, at most ", kLargestWeight));
+  }
+  if (task() == Task::kRegression) {
+    if (target.is_label) {
+      return InvalidField("label", absl::StrCat("model \"", model, "\" is a regression: send the target as a number in \"value\", not as label \"",
+                                                Shortened(target.label), "\""));
+    }
+    if (absl::Status status = loss_->CheckTarget(target.value); !status.ok()) return status;
+    if (scale > 0 && std::abs(target.value - offset) > kFarthestTargetDeviations * scale) {
+      return InvalidField("value", absl::StrCat("model \"", model, "\": target ", target.value, " is more than ", kFarthestTargetDeviations,
+                                                " standard deviations (", scale, ") away from the mean of the warm-up rows (", offset,
+                                                "). Check its unit"));
+    }
+    return absl::OkStatus();
+  }
+  if (target.is_label) {
+    if (target.label.empty() || target.label.size() > kMaxLabelBytes) {
+      return InvalidField("label", absl::StrCat("model \"", model, "\": label has ", target.label.size(), " bytes; expected 1 to ",
+                                                kMaxLabelBytes));
+    }
+    if (!IsUtf8(target.label)) {
+      return InvalidField("label", absl::StrCat("model \"", model, "\": label is not UTF-8"));
+    }
+    return absl::OkStatus();
+  }
+  if (!std::isfinite(target.value)) {
+    return InvalidField("value", absl::StrCat("model \"", model, "\": target is ", target.value,
+                                              "; expected a finite number or a label"));
+  }
+  if (task() == Task::kBinary) {
+    return loss_->CheckTarget(target.value == 0 ? -1 : target.value);
+  }
+  return absl::OkStatus();
+}
+
+std::string RowRules::CanonicalLabel(const TargetView& target) {
+  if (target.is_label) return std::string(target.label);
+  return ShortestDecimal(target.value);
+}
+
+}  // namespace kernelstream

@@ -1,0 +1,117 @@
+#include "core/model/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kernelstream {
+namespace {
+
+constexpr double kIqrOfUnitNormal = 1.349;
+constexpr double kFarthestTargetIqrs = 10;
+
+// The value at `share` of the sorted values, between neighbours by their distance.
+template <typename T>
+double Quantile(const std::vector<T>& sorted, double share) {
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  const double part = position - static_cast<double>(below);
+  return (1 - part) * static_cast<double>(sorted[below]) + part * static_cast<double>(sorted[above]);
+}
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+};
+
+template <typename T>
+Moments MomentsOf(const std::vector<T>& values) {
+  const auto n = static_cast<double>(values.size());
+  Moments moments;
+  for (const T value : values) moments.mean += static_cast<double>(value) / n;
+  double variance = 0;
+  for (const T value : values) {
+    const double off = static_cast<double>(value) - moments.mean;
+    variance += off * off / n;
+  }
+  moments.deviation = std::sqrt(variance);
+  return moments;
+}
+
+}  // namespace
+
+InputScaling::InputScaling(std::vector<float> shift, std::vector<float> inverse_scale)
+    : shift_(std::move(shift)), inverse_scale_(std::move(inverse_scale)) {
+  for (size_t j = 0; j < shift_.size(); ++j) {
+    if (shift_[j] != 0 || inverse_scale_[j] != 1) ++num_standardized_;
+  }
+}
+
+InputScaling InputScaling::FromRows(ConstMatrixView rows) {
+  std::vector<float> shift(rows.cols, 0), inverse_scale(rows.cols, 1);
+  std::vector<float> column(rows.rows);
+  for (size_t j = 0; j < rows.cols; ++j) {
+    bool binary = true;
+    for (size_t i = 0; i < rows.rows; ++i) {
+      column[i] = rows.row(i)[j];
+      binary = binary && (column[i] == 0 || column[i] == 1);
+    }
+    if (binary) continue;
+    std::sort(column.begin(), column.end());
+    double centre = Quantile(column, 0.5);
+    double scale = (Quantile(column, 0.75) - Quantile(column, 0.25)) / kIqrOfUnitNormal;
+    if (!(scale > 0)) {
+      const Moments moments = MomentsOf(column);
+      centre = moments.mean;
+      scale = moments.deviation;
+    }
+    // Relative to the values' size, a constant column has rounding noise only.
+    const double size = std::max(std::abs(column.front()), std::abs(column.back()));
+    if (!(scale > 1e-7 * size)) {
+      centre = Quantile(column, 0.5);
+      scale = 1;
+    }
+    shift[j] = static_cast<float>(centre);
+    inverse_scale[j] = std::min(static_cast<float>(1 / scale), 1e30f);
+  }
+  return InputScaling(std::move(shift), std::move(inverse_scale));
+}
+
+void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const {
+  if (row.sparse) {
+    std::fill(out, out + dimension, 0.0f);
+    for (size_t i = 0; i < row.indices.size(); ++i) out[row.indices[i]] = row.values[i];
+  } else {
+    std::copy(row.values.begin(), row.values.end(), out);
+    std::fill(out + row.values.size(), out + dimension, 0.0f);
+  }
+  const size_t scaled = std::min(dimension, shift_.size());
+  for (size_t j = 0; j < scaled; ++j) {
+    const bool standardized = shift_[j] != 0 || inverse_scale_[j] != 1;
+    const double clip = standardized ? kInputClip : kRawInputClip;
+    // In float64: the shift may be large against the scale.
+    const double centred = (static_cast<double>(out[j]) - shift_[j]) * inverse_scale_[j];
+    out[j] = static_cast<float>(std::clamp(centred, -clip, clip));
+  }
+  for (size_t j = scaled; j < dimension; ++j) {
+    out[j] = std::clamp(out[j], -kRawInputClip, kRawInputClip);
+  }
+}
+
+TargetScaling TargetScaling::FromTargets(std::span<const double> targets) {
+  std::vector<double> values(targets.begin(), targets.end());
+  std::sort(values.begin(), values.end());
+  const double median = Quantile(values, 0.5);
+  const double reach = kFarthestTargetIqrs * (Quantile(values, 0.75) - Quantile(values, 0.25));
+  if (reach > 0) {
+    for (double& value : values) value = std::clamp(value, median - reach, median + reach);
+  }
+  const Moments moments = MomentsOf(values);
+  TargetScaling scaling;
+  scaling.offset = moments.mean;
+  const double size = std::max(std::abs(values.front()), std::abs(values.back()));
+  scaling.scale = moments.deviation > 1e-12 * size ? moments.deviation : 1;
+  return scaling;
+}
+
+}  // namespace kernelstream

@@ -1,0 +1,90 @@
+#include "core/model/snapshot.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/feature_chunks.h"
+#include "core/model/text.h"
+
+namespace kernelstream {
+namespace {
+
+// Rows evaluated together: enough to share the frequencies, few enough to stay in the caches.
+constexpr size_t kRowsPerTile = 256;
+
+}  // namespace
+
+void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) const {
+  const size_t outputs = num_outputs_;
+  if (features_ == nullptr || num_features_ == 0) {
+    for (size_t i = 0; i < rows.size(); ++i) std::copy(constant_.begin(), constant_.end(), out + i * outputs);
+    return;
+  }
+  size_t dimension = features_->input_dim();
+  for (size_t i = 0; i < rows.size(); ++i) dimension = std::max(dimension, rows.row(i).MinDimension());
+  const std::shared_ptr<const RandomFeatureMap> features =
+      dimension > features_->input_dim() ? features_->Widen(dimension, /*keep=*/false) : features_;
+
+  const FeatureChunks chunks(num_features_);
+  const auto inverse_bandwidth = static_cast<float>(inverse_bandwidth_);
+  const size_t tiles = (rows.size() + kRowsPerTile - 1) / kRowsPerTile;
+  executor.ParallelFor(tiles, [&](size_t tile) {
+    thread_local std::vector<float> x;
+    thread_local std::vector<double> sums;
+    const size_t first = tile * kRowsPerTile;
+    const size_t count = std::min(kRowsPerTile, rows.size() - first);
+    x.resize(std::max(x.size(), count * dimension));
+    for (size_t i = 0; i < count; ++i) {
+      scaling_->Apply(rows.row(first + i), dimension, x.data() + i * dimension);
+    }
+    double* const scores = out + first * outputs;
+    std::fill(scores, scores + count * outputs, 0.0);
+    for (size_t c = 0; c < chunks.size(); ++c) {
+      const FeatureChunk chunk = chunks[c];
+      sums.assign(count * outputs, 0.0);
+      features->AddSums({x.data(), count, dimension}, inverse_bandwidth,
+                        chunk.first_panel / kPanelsPerBlock, chunk.num_panels,
+                        coefficients_.data() + chunk.first_panel * outputs * kPanelWidth, outputs,
+                        sums.data());
+      for (size_t i = 0; i < count * outputs; ++i) scores[i] += sums[i];
+    }
+    for (size_t i = 0; i < count * outputs; ++i) {
+      scores[i] = coefficient_scale_ * scores[i] + constant_[i % outputs];
+    }
+  });
+}
+
+Prediction Snapshot::Link(std::span<const double> scores) const {
+  Prediction prediction;
+  prediction.scores.assign(scores.begin(), scores.end());
+  if (loss_->task() == Task::kRegression) {
+    prediction.value = scores[0] * resolved_.target_scale + resolved_.target_offset;
+    return prediction;
+  }
+  size_t best = 0;
+  if (loss_->task() == Task::kBinary) {
+    best = scores[0] > 0 ? 1 : 0;
+  } else {
+    best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  }
+  if (best < labels().size()) prediction.label = labels()[best];
+  if (loss_->has_probabilities() && !labels().empty()) {
+    prediction.probabilities.resize(labels().size());
+    loss_->Probabilities(scores, prediction.probabilities);
+  }
+  return prediction;
+}
+
+absl::StatusOr<double> Snapshot::LossTarget(const TargetView& target) const {
+  if (loss_->task() == Task::kRegression) {
+    return (target.value - resolved_.target_offset) / resolved_.target_scale;
+  }
+  const std::optional<uint32_t> index = table_->Find(target);
+  if (!index.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("the model has not seen label \"", Shortened(RowRules::CanonicalLabel(target)), "\""));
+  }
+  return loss_->task() == Task::kBinary ? (*index == 1 ? 1.0 : -1.0) : static_cast<double>(*index);
+}
+
+}  // namespace kernelstream

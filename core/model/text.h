@@ -1,0 +1,19 @@
+// Small text helpers for labels and messages.
+#ifndef KERNELSTREAM_CORE_MODEL_TEXT_H_
+#define KERNELSTREAM_CORE_MODEL_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+namespace kernelstream {
+
+// Well-formed UTF-8 (no surrogates, no overlong forms).
+bool IsUtf8(std::string_view text);
+// Shortest decimal text that reads back as the same float64; "-0" becomes "0".
+std::string ShortestDecimal(double value);
+// At most 64 bytes, for messages, with unprintable bytes escaped.
+std::string Shortened(std::string_view text);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_TEXT_H_

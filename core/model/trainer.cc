@@ -1,0 +1,76 @@
+#include "core/model/trainer.h"
+
+#include "core/model/trainer_impl.h"
+
+namespace kernelstream {
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::~Trainer() = default;
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const ModelConfig& config,
+                                                         const Options& options) {
+  TrainerState state;
+  state.dimension = state.input_dim = config.dimension;
+  auto impl = Impl::Make(config, std::move(state), options);
+  if (!impl.ok()) return impl.status();
+  return std::unique_ptr<Trainer>(new Trainer(*std::move(impl)));
+}
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Restore(const ModelConfig& config,
+                                                          const TrainerState& state,
+                                                          const Options& options) {
+  auto impl = Impl::Make(config, state, options);
+  if (!impl.ok()) return impl.status();
+  if ((*impl)->CurrentFingerprint() != state.fingerprint) {
+    return absl::DataLossError(
+        "the stored coefficients do not give the stored fingerprint: the checkpoint is damaged or belongs to another "
+        "config. Restore the data directory from a backup, or delete the model and stream its rows again");
+  }
+  return std::unique_ptr<Trainer>(new Trainer(*std::move(impl)));
+}
+
+void Trainer::Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence) {
+  impl_->Step(batch, first, count, sequence);
+}
+Ref<Snapshot> Trainer::MakeSnapshot() const {
+  std::unique_ptr<Snapshot> snapshot(new Snapshot(impl_->loss(), impl_->label_table()));
+  const TrainerState& state = impl_->state();
+  snapshot->phase_ = impl_->phase();
+  snapshot->step_ = state.step;
+  snapshot->sequence_ = state.sequence;
+  snapshot->rows_learned_ = state.rows_learned;
+  snapshot->num_features_ = state.num_features;
+  snapshot->num_outputs_ = state.num_outputs;
+  snapshot->fingerprint_ = impl_->CurrentFingerprint();
+  snapshot->features_ = impl_->features();
+  snapshot->scaling_ = impl_->scaling();
+  Impl::Served served = impl_->ServedCoefficients();
+  snapshot->coefficients_ = std::move(served.values);
+  snapshot->coefficient_scale_ = served.scale;
+  snapshot->inverse_bandwidth_ = served.inverse_bandwidth;
+  snapshot->constant_ = std::move(served.constant);
+  snapshot->validation_ = served.validation;
+  snapshot->resolved_.serving = served.serving;
+  snapshot->resolved_.dimension = state.dimension;
+  snapshot->resolved_.kernel_parameters = state.kernel_parameters;
+  snapshot->resolved_.rule_parameters = state.rule_parameters;
+  snapshot->resolved_.standardized_inputs = impl_->scaling()->num_standardized();
+  snapshot->resolved_.target_offset = served.targets.offset;
+  snapshot->resolved_.target_scale = served.targets.scale;
+  return Ref<Snapshot>::Adopt(snapshot.release());
+}
+
+TrainerState Trainer::Save() const {
+  TrainerState state = impl_->state();
+  state.fingerprint = impl_->CurrentFingerprint();
+  return state;
+}
+
+ModelPhase Trainer::phase() const { return impl_->phase(); }
+uint64_t Trainer::step() const { return impl_->state().step; }
+uint64_t Trainer::sequence() const { return impl_->state().sequence; }
+uint64_t Trainer::rows_learned() const { return impl_->state().rows_learned; }
+uint64_t Trainer::rows_skipped() const { return impl_->state().rows_skipped; }
+uint64_t Trainer::divergences() const { return impl_->state().divergences; }
+
+}  // namespace kernelstream

@@ -1,0 +1,71 @@
+#include "core/model/validation_tracker.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/portable_math.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr double kShortestWindow = 256, kLongestWindow = 4096;
+
+double MeanOf(const DecayedMean& mean) { return mean.weight > 0 ? mean.sum / mean.weight : 0; }
+
+bool IsWrong(const Loss& loss, std::span<const double> scores, double target) {
+  if (loss.task() == Task::kBinary) return (scores[0] > 0) != (target > 0);
+  const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+  return static_cast<double>(best) != target;
+}
+
+}  // namespace
+
+void AddToValidation(const Loss& loss, std::span<const double> scores, std::span<const double> targets,
+                     std::span<const double> weights, ValidationState& state) {
+  const size_t rows = targets.size();
+  const size_t outputs = scores.size() / rows;
+  const double window =
+      std::clamp(static_cast<double>(state.rows), kShortestWindow, kLongestWindow);
+  const double decay = PortableExp(-static_cast<double>(rows) / window);
+  DecayedMean* const means[] = {&state.recent_loss, &state.recent_errors, &state.recent_squares};
+  for (DecayedMean* mean : means) {
+    mean->sum *= decay;
+    mean->weight *= decay;
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    const auto row = scores.subspan(i * outputs, outputs);
+    const double value = loss.Value(row, targets[i]);
+    const double residual = loss.task() == Task::kRegression ? row[0] - targets[i] : 0;
+    const double wrong =
+        loss.task() != Task::kRegression && IsWrong(loss, row, targets[i]) ? 1 : 0;
+    const double errors[] = {value, wrong, residual * residual};
+    for (size_t m = 0; m < 3; ++m) {
+      means[m]->sum += weights[i] * errors[m];
+      means[m]->weight += weights[i];
+    }
+    state.total_loss += value;
+    state.total_errors += wrong;
+    state.total_squares += residual * residual;
+  }
+  state.rows += rows;
+}
+
+ValidationMetrics MetricsOf(const Loss& loss, const ValidationState& state, double target_scale) {
+  const double rows = std::max(1.0, static_cast<double>(state.rows));
+  const double square = target_scale * target_scale;
+  ValidationMetrics metrics;
+  metrics.recent_loss = MeanOf(state.recent_loss);
+  metrics.mean_loss = state.total_loss / rows;
+  metrics.recent_error_rate = MeanOf(state.recent_errors);
+  metrics.mean_error_rate = state.total_errors / rows;
+  metrics.recent_squared_error = MeanOf(state.recent_squares) * square;
+  metrics.mean_squared_error = state.total_squares / rows * square;
+  metrics.rows = state.rows;
+  return metrics;
+}
+
+double RecentLoss(const ValidationState& state) {
+  return state.rows == 0 ? std::numeric_limits<double>::infinity() : MeanOf(state.recent_loss);
+}
+
+}  // namespace kernelstream

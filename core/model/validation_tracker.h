@@ -1,0 +1,26 @@
+// Bookkeeping of predict-then-learn errors.
+#ifndef KERNELSTREAM_CORE_MODEL_VALIDATION_TRACKER_H_
+#define KERNELSTREAM_CORE_MODEL_VALIDATION_TRACKER_H_
+
+#include <span>
+
+#include "core/loss/loss.h"
+#include "core/model/trainer_state.h"
+#include "core/model/validation.h"
+
+namespace kernelstream {
+
+// Adds one mini-batch's errors. scores: [rows][num_outputs]; targets as the loss sees them; weights > 0. Decay per row is
+// 1 / n, n the rows seen so far, kept within [256, 4096].
+void AddToValidation(const Loss& loss, std::span<const double> scores, std::span<const double> targets,
+                     std::span<const double> weights, ValidationState& state);
+
+// target_scale turns standardised squared errors into target units.
+ValidationMetrics MetricsOf(const Loss& loss, const ValidationState& state, double target_scale);
+
+// Mean recent loss; infinity before the first row.
+double RecentLoss(const ValidationState& state);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_VALIDATION_TRACKER_H_
