@@ -58,7 +58,7 @@ struct FeaturePanels {
 // Random Fourier features sqrt(2) cos(2 pi (x . frequency / bandwidth + phase)).
 // projection = sum over coordinates in order 0, 1, ... by fused multiply-add from 0.
 // x: [rows, input_dim], finite. out: [num_panels][rows][16], in [-sqrt2, sqrt2].
-// Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the projection: + 9e-7 * sum_j |x_j w_j| / bandwidth
+// Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the projection: + 3e-6 * sum_j |x_j w_j| / bandwidth
 // (a phase of size |t| turns is known to |t| * 2^-24 at best).
 void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 

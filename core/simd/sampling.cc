@@ -1,0 +1,237 @@
+// Frequencies and phases from counters: Philox4x32-10, then the inverse CDF.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/simd/sampling.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "core/base/philox.h"
+#include "core/simd/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernelstream {
+namespace HWY_NAMESPACE {
+namespace {
+
+using WideTag = hn::CappedTag<uint64_t, kPanelWidth / 2>;
+using Wide = hn::Vec<WideTag>;
+using IntTag = hn::RebindToSigned<FloatTag>;
+using WordTag = hn::RebindToUnsigned<FloatTag>;
+
+constexpr float kInverseTwoPi = 0x1.45f306p-3f;
+
+// Philox state of several features: one 32-bit word in the low half of each 64-bit lane; the high halves are noise.
+struct Philox {
+  Wide c0, c1, c2, c3;
+};
+
+HWY_INLINE Wide MulLow(Wide a, uint32_t multiplier) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(WideTag(), (hn::GetLane(a) & 0xFFFFFFFFu) * uint64_t{multiplier});
+#else
+  const hn::Repartition<uint32_t, WideTag> d32;
+  return hn::MulEven(hn::BitCast(d32, a), hn::Set(d32, multiplier));
+#endif
+}
+
+HWY_INLINE void PhiloxRound(Philox& s, Wide key0, Wide key1) {
+  const auto p0 = MulLow(s.c0, 0xD2511F53u);
+  const auto p1 = MulLow(s.c2, 0xCD9E8D57u);
+  s.c0 = hn::Xor(hn::ShiftRight<32>(p1), hn::Xor(s.c1, key0));
+  s.c2 = hn::Xor(hn::ShiftRight<32>(p0), hn::Xor(s.c3, key1));
+  s.c1 = p1;
+  s.c3 = p0;
+}
+
+// Interleaves the words of even and odd features.
+HWY_INLINE void StoreWords(Wide even, Wide odd, uint32_t* words) {
+#if HWY_TARGET == HWY_SCALAR
+  words[0] = static_cast<uint32_t>(hn::GetLane(even));
+  words[1] = static_cast<uint32_t>(hn::GetLane(odd));
+#else
+  const WideTag d;
+  const hn::Repartition<uint32_t, WideTag> d32;
+  const auto low = hn::And(even, hn::Set(d, 0xFFFFFFFFu));
+  hn::StoreU(hn::BitCast(d32, hn::Or(low, hn::ShiftLeft<32>(odd))), d32, words);
+#endif
+}
+
+// words[w][l] = word w of the block of (key, counter of feature + l). feature is a multiple of 16.
+HWY_INLINE void PanelWords(uint64_t key, RandomStream stream, uint64_t feature, uint64_t group,
+                           uint32_t (&words)[4][kPanelWidth]) {
+  const WideTag d;
+  constexpr size_t kStep = 2 * hn::MaxLanes(WideTag());
+  for (size_t lane = 0; lane < kPanelWidth; lane += kStep) {
+    const PhiloxBlock counter = StreamCounter(stream, feature + lane, group);
+    const auto index = hn::Iota(d, 0);
+    Philox even = {hn::Set(d, counter[0]), hn::Set(d, counter[1]),
+                   hn::Add(hn::Set(d, counter[2]), hn::Add(index, index)), hn::Set(d, counter[3])};
+    Philox odd = even;
+    odd.c2 = hn::Add(odd.c2, hn::Set(d, 1));
+    auto [key0, key1] = PhiloxKey(key);
+    for (int round = 0; round < 10; ++round) {
+      PhiloxRound(even, hn::Set(d, key0), hn::Set(d, key1));
+      PhiloxRound(odd, hn::Set(d, key0), hn::Set(d, key1));
+      key0 += 0x9E3779B9u;
+      key1 += 0xBB67AE85u;
+    }
+    StoreWords(even.c0, odd.c0, words[0] + lane);
+    StoreWords(even.c1, odd.c1, words[1] + lane);
+    StoreWords(even.c2, odd.c2, words[2] + lane);
+    StoreWords(even.c3, odd.c3, words[3] + lane);
+  }
+}
+
+// u - offset for the uniform u of each word: exact for offset 0 and 1/2.
+HWY_INLINE Floats UniformMinus(const uint32_t* words, float offset) {
+  const FloatTag d;
+  const auto bits = hn::ShiftRight<9>(hn::LoadU(WordTag(), words));
+  const auto j = hn::ConvertTo(d, hn::BitCast(IntTag(), bits));
+  return hn::MulAdd(j, hn::Set(d, 0x1p-23f), hn::Set(d, 0x1p-24f - offset));
+}
+
+// -log(y), y in [2^-22, 1], absolute error 1e-7 + relative error 1e-7.
+HWY_INLINE Floats NegativeLog(Floats y) {
+  const FloatTag d;
+  const IntTag di;
+  // y = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
+  const auto bits = hn::BitCast(di, y);
+  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
+  const auto mantissa = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
+  const auto f = hn::Sub(mantissa, hn::Set(d, 1.0f));
+  auto p = hn::Set(d, -0x1.9dd332p-4f);
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.504526p-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, -0x1.62fa68p-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.970064p-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, -0x1.ff2b2cp-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.555ccap-2f));
+  p = hn::MulAdd(p, f, hn::Set(d, -0x1.0000ep-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.fffffap-1f));
+  p = hn::Mul(p, f);
+  return hn::NegMulAdd(hn::ConvertTo(d, exponent), hn::Set(d, 0x1.62e43p-1f), hn::Neg(p));
+}
+
+// Quantiles divided by 2 pi, as functions of q = u - 1/2.
+
+// Normal: q * ratio(w), w = -log(4 u (1 - u)), with a minimax polynomial for the ratio in w up to 5 and in sqrt(w) beyond.
+// Both factors 1/2 -+ |q| are exact, so the relative error stays small in the tails and, the ratio being smooth at
+// w = 0, also around u = 1/2. The polynomials' own relative errors are 9.4e-8 and 4.1e-8.
+struct NormalTurns {
+  HWY_INLINE Floats operator()(Floats q) const {
+    const FloatTag d;
+    const auto half = hn::Set(d, 0.5f);
+    const auto size = hn::Abs(q);
+    const auto w = NegativeLog(
+        hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size)));
+    const auto x = hn::Sub(w, hn::Set(d, 2.5f));
+    auto p = hn::Set(d, 0x1.b955a4p-27f);
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.4c491p-23f));
+    p = hn::MulAdd(p, x, hn::Set(d, -0x1.aa6b6p-20f));
+    p = hn::MulAdd(p, x, hn::Set(d, -0x1.09a6cep-19f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.9cbe2p-14f));
+    p = hn::MulAdd(p, x, hn::Set(d, -0x1.27e402p-11f));
+    p = hn::MulAdd(p, x, hn::Set(d, -0x1.ecfee2p-10f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.c6c49ap-4f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.5a0bdap-1f));
+    const auto is_tail = hn::Gt(w, hn::Set(d, 5.0f));
+    if (!hn::AllFalse(d, is_tail)) p = hn::IfThenElse(is_tail, TailRatio(w), p);
+    return hn::Mul(p, q);
+  }
+
+  static HWY_INLINE Floats TailRatio(Floats w) {
+    const FloatTag d;
+    const auto x = hn::Sub(hn::Sqrt(w), hn::Set(d, 3.0f));
+    auto p = hn::Set(d, -0x1.dbaedp-14f);
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.a58e44p-15f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.4eef36p-11f));
+    p = hn::MulAdd(p, x, hn::Set(d, -0x1.b26b14p-10f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.50e7bap-9f));
+    p = hn::MulAdd(p, x, hn::Set(d, -0x1.c1af1p-9f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.169418p-8f));
+    p = hn::MulAdd(p, x, hn::Set(d, 0x1.cdbbd2p-2f));
+    return hn::MulAdd(p, x, hn::Set(d, 0x1.46794p+0f));
+  }
+};
+
+// Cauchy: tan(pi q), as 1 / tan(pi (1/2 - |q|)) beyond |q| = 1/4: sine and cosine of at most pi/4, one division.
+struct CauchyTurns {
+  HWY_INLINE Floats operator()(Floats q) const {
+    const FloatTag d;
+    const auto size = hn::Abs(q);
+    const auto v = hn::Sub(hn::Set(d, 0.5f), size);
+    const auto s = hn::Min(v, size);
+    const auto s2 = hn::Mul(s, s);
+    auto sine = hn::Set(d, -0x1.2d9302p-1f);
+    sine = hn::MulAdd(sine, s2, hn::Set(d, 0x1.465e92p+1f));
+    sine = hn::MulAdd(sine, s2, hn::Set(d, -0x1.4abbbap+2f));
+    sine = hn::MulAdd(sine, s2, hn::Set(d, 0x1.921fb6p+1f));
+    sine = hn::Mul(sine, s);
+    auto cosine = hn::Set(d, 0x1.d9c364p-3f);
+    cosine = hn::MulAdd(cosine, s2, hn::Set(d, -0x1.55c57cp+0f));
+    cosine = hn::MulAdd(cosine, s2, hn::Set(d, 0x1.03c1dcp+2f));
+    cosine = hn::MulAdd(cosine, s2, hn::Set(d, -0x1.3bd3ccp+2f));
+    cosine = hn::MulAdd(cosine, s2, hn::Set(d, 1.0f));
+    const auto is_tail = hn::Lt(v, size);
+    const auto top = hn::Mul(hn::IfThenElse(is_tail, cosine, sine), hn::Set(d, kInverseTwoPi));
+    return hn::CopySign(hn::Div(top, hn::IfThenElse(is_tail, sine, cosine)), q);
+  }
+};
+
+template <class Quantile>
+void Sample(Quantile quantile, uint64_t key, uint64_t first_feature, size_t num_panels,
+            size_t input_dim, float* out) {
+  HWY_ALIGN uint32_t words[4][kPanelWidth];
+  for (size_t p = 0; p < num_panels; ++p) {
+    for (size_t j = 0; j < input_dim; j += 4) {
+      PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, j / 4, words);
+      const size_t count = std::min<size_t>(4, input_dim - j);
+      for (size_t c = 0; c < count; ++c) {
+        for (size_t i = 0; i < kPanelWidth; i += kLanes) {
+          hn::StoreU(quantile(UniformMinus(words[c] + i, 0.5f)), FloatTag(), out + i);
+        }
+        out += kPanelWidth;
+      }
+    }
+  }
+}
+
+void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
+                       size_t input_dim, float* out) {
+  switch (law) {
+    case SpectralLaw::kNormal:
+      return Sample(NormalTurns(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kCauchy:
+      return Sample(CauchyTurns(), key, first_feature, num_panels, input_dim, out);
+  }
+}
+
+void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out) {
+  HWY_ALIGN uint32_t words[4][kPanelWidth];
+  for (size_t p = 0; p < num_panels; ++p) {
+    PanelWords(key, RandomStream::kPhase, first_feature + p * kPanelWidth, 0, words);
+    for (size_t i = 0; i < kPanelWidth; i += kLanes) {
+      hn::StoreU(UniformMinus(words[0] + i, 0.0f), FloatTag(), out + p * kPanelWidth + i);
+    }
+  }
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace kernelstream
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernelstream {
+
+HWY_EXPORT(SampleFrequencies);
+HWY_EXPORT(SamplePhases);
+
+void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
+                       size_t input_dim, float* out) {
+  HWY_DYNAMIC_DISPATCH(SampleFrequencies)(law, key, first_feature, num_panels, input_dim, out);
+}
+
+void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out) {
+  HWY_DYNAMIC_DISPATCH(SamplePhases)(key, first_feature, num_panels, out);
+}
+
+}  // namespace kernelstream
+#endif  // HWY_ONCE

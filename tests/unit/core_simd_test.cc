@@ -1,0 +1,544 @@
+// Every function of core/simd on every target of this CPU, against plain float64 loops and, where simd.h fixes the order
+// of operations, bit for bit against std::fma.
+#include "core/simd/simd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "core/base/philox.h"
+#include "core/base/quantile.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr size_t kDims[] = {1, 2, 3, 5, 16, 54, 123, 784};
+constexpr size_t kOutputs[] = {1, 2, 3, 7, 10, 100};
+constexpr uint64_t kKey = 0x0123456789ABCDEFu;
+
+void ForEachTarget(const std::function<void(const std::string&)>& check) {
+  for (const std::string& target : SimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_TRUE(UseSimdTarget(target));
+    ASSERT_EQ(ActiveSimdTarget(), target);
+    check(target);
+  }
+  ASSERT_TRUE(UseSimdTarget(""));
+}
+
+void ForEachFmaTarget(const std::function<void(const std::string&)>& check) {
+  ForEachTarget([&](const std::string& target) {
+    if (SimdTargetHasFma(target)) check(target);
+  });
+}
+
+// Uniform on (-size, size), a pure function of (seed, i).
+std::vector<float> Numbers(size_t count, uint32_t seed, float size = 1) {
+  std::vector<float> out(count);
+  for (size_t i = 0; i < count; ++i) {
+    out[i] = size * (2 * UniformFloat(Philox4x32({static_cast<uint32_t>(i)}, {seed, 7})[0]) - 1);
+  }
+  return out;
+}
+
+std::vector<uint32_t> Bits(const std::vector<float>& values) {
+  std::vector<uint32_t> bits;
+  for (const float v : values) bits.push_back(std::bit_cast<uint32_t>(v));
+  return bits;
+}
+std::vector<uint64_t> Bits(const std::vector<double>& values) {
+  std::vector<uint64_t> bits;
+  for (const double v : values) bits.push_back(std::bit_cast<uint64_t>(v));
+  return bits;
+}
+
+// A run of features with its storage.
+struct Panels {
+  Panels(size_t num_panels, size_t dim, float inverse_bandwidth, float frequency_size = 1)
+      : input_dim(dim),
+        frequencies(Numbers(num_panels * dim * kPanelWidth, 1, frequency_size)),
+        phases(num_panels * kPanelWidth) {
+    SamplePhases(kKey, 0, num_panels, phases.data());
+    view = {frequencies.data(), phases.data(), num_panels, inverse_bandwidth};
+  }
+  float frequency(size_t f, size_t j) const {
+    return frequencies[(f / kPanelWidth * input_dim + j) * kPanelWidth + f % kPanelWidth];
+  }
+
+  size_t input_dim;
+  std::vector<float> frequencies, phases;
+  FeaturePanels view;
+};
+
+std::vector<float> Features(const Panels& panels, ConstMatrixView x) {
+  std::vector<float> out(panels.view.num_panels * x.rows * kPanelWidth);
+  CosineFeatures(panels.view, x, out.data());
+  return out;
+}
+
+// sums[row][output] by the order of operations of simd.h.
+std::vector<double> FusedSums(const std::vector<float>& features, size_t num_panels, size_t rows,
+                              const std::vector<float>& coefficients, size_t num_outputs) {
+  std::vector<double> sums(rows * num_outputs);
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t k = 0; k < num_outputs; ++k) {
+      for (size_t first = 0; first < num_panels; first += kPanelsPerBlock) {
+        float lane[kPanelWidth] = {};
+        for (size_t p = first; p < std::min(first + kPanelsPerBlock, num_panels); ++p) {
+          for (size_t i = 0; i < kPanelWidth; ++i) {
+            lane[i] = std::fma(features[(p * rows + r) * kPanelWidth + i],
+                               coefficients[(p * num_outputs + k) * kPanelWidth + i], lane[i]);
+          }
+        }
+        for (size_t w = kPanelWidth / 2; w > 0; w /= 2) {
+          for (size_t i = 0; i < w; ++i) lane[i] += lane[i + w];
+        }
+        sums[r * num_outputs + k] += double{lane[0]};
+      }
+    }
+  }
+  return sums;
+}
+
+TEST(SimdTargets, NamesCanBeChosenAndOthersAreRefused) {
+  ASSERT_FALSE(SimdTargets().empty());
+  EXPECT_EQ(ActiveSimdTarget(), SimdTargets().front());
+  EXPECT_FALSE(UseSimdTarget("no such target"));
+  EXPECT_EQ(ActiveSimdTarget(), SimdTargets().front());
+  EXPECT_FALSE(SimdTargetHasFma("SSE4"));
+  EXPECT_TRUE(SimdTargetHasFma("AVX2"));
+}
+
+TEST(SamplePhases, AreTheUniformsOfTheirCounters) {
+  ForEachTarget([](const std::string&) {
+    for (const uint64_t first : {uint64_t{0}, uint64_t{1} << 20, (uint64_t{1} << 40) + 4080}) {
+      std::vector<float> phases(3 * kPanelWidth);
+      SamplePhases(kKey, first, 3, phases.data());
+      for (size_t i = 0; i < phases.size(); ++i) {
+        EXPECT_EQ(phases[i], UniformFloat(Philox4x32(PhaseCounter(first + i), PhiloxKey(kKey))[0]));
+      }
+    }
+  });
+}
+
+float CounterUniform(uint64_t key, uint64_t feature, size_t coordinate) {
+  return UniformFloat(
+      Philox4x32(FrequencyCounter(feature, coordinate / 4), PhiloxKey(key))[coordinate % 4]);
+}
+
+double ExactTurns(SpectralLaw law, double u) {
+  return (law == SpectralLaw::kNormal ? NormalQuantile(u) : CauchyQuantile(u)) /
+         (2 * std::numbers::pi);
+}
+
+TEST(SampleFrequencies, AreTheQuantilesOfTheirCounters) {
+  ForEachTarget([](const std::string&) {
+    for (const SpectralLaw law : {SpectralLaw::kNormal, SpectralLaw::kCauchy}) {
+      for (const size_t dim : kDims) {
+        const uint64_t first = (uint64_t{1} << 33) + 16 * dim;
+        const size_t num_panels = 1 + 4000 / dim;
+        std::vector<float> out(num_panels * dim * kPanelWidth);
+        SampleFrequencies(law, kKey, first, num_panels, dim, out.data());
+        double worst = 0;
+        for (size_t i = 0; i < out.size(); ++i) {
+          const uint64_t f = first + i / (dim * kPanelWidth) * kPanelWidth + i % kPanelWidth;
+          const double exact =
+              ExactTurns(law, CounterUniform(kKey, f, i / kPanelWidth % dim));
+          worst = std::max(worst, std::abs(out[i] / exact - 1));
+        }
+        EXPECT_LE(worst, 1e-6) << "law " << static_cast<int>(law) << " dim " << dim;
+      }
+    }
+  });
+}
+
+// Counters found by search; their uniforms are the extreme ones and those next to 1/2.
+struct ExtremeDraw {
+  uint64_t feature;
+  size_t coordinate;
+  float uniform;
+};
+constexpr ExtremeDraw kExtremeDraws[] = {
+    {270842, 0, 0x1p-24f},        {550676, 1, 0x1.8p-23f},      {175648, 3, 0x1.fffffcp-2f},
+    {1312928, 1, 0x1.fffff4p-2f}, {1838485, 3, 0x1.000002p-1f}, {1437667, 1, 0x1.000006p-1f},
+    {12283541, 3, 0x1.fffffap-1f}, {245165, 2, 0x1.fffffep-1f},
+};
+
+TEST(SampleFrequencies, KeepRelativeAccuracyAtTheEndsAndAroundTheMiddle) {
+  ForEachTarget([](const std::string&) {
+    for (const ExtremeDraw& draw : kExtremeDraws) {
+      ASSERT_EQ(CounterUniform(1, draw.feature, draw.coordinate), draw.uniform);
+      const uint64_t first = draw.feature / kPanelWidth * kPanelWidth;
+      for (const SpectralLaw law : {SpectralLaw::kNormal, SpectralLaw::kCauchy}) {
+        std::vector<float> out(4 * kPanelWidth);
+        SampleFrequencies(law, 1, first, 1, 4, out.data());
+        const float value = out[draw.coordinate * kPanelWidth + draw.feature % kPanelWidth];
+        EXPECT_NEAR(value / ExactTurns(law, draw.uniform), 1, 1e-6) << "u = " << draw.uniform;
+      }
+    }
+  });
+}
+
+TEST(SampleFrequencies, DependOnKeyFeatureAndCoordinateOnly) {
+  ForEachTarget([](const std::string&) {
+    constexpr size_t kDim = 123, kPanels = 8;
+    std::vector<float> all(kPanels * kDim * kPanelWidth);
+    SampleFrequencies(SpectralLaw::kNormal, kKey, 64, kPanels, kDim, all.data());
+    for (const size_t dim : kDims) {
+      if (dim > kDim) continue;
+      for (size_t p = 0; p < kPanels; ++p) {
+        std::vector<float> part(dim * kPanelWidth);
+        SampleFrequencies(SpectralLaw::kNormal, kKey, 64 + p * kPanelWidth, 1, dim, part.data());
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + p * kDim * kPanelWidth));
+      }
+    }
+  });
+}
+
+TEST(SampleFrequencies, HaveTheStatisticsOfTheirLaw) {
+  constexpr size_t kPanels = 4096, kDim = 5;
+  std::vector<float> out(kPanels * kDim * kPanelWidth);
+  const double n = static_cast<double>(out.size());
+  SampleFrequencies(SpectralLaw::kNormal, kKey, 0, kPanels, kDim, out.data());
+  double mean = 0, square = 0, fourth = 0;
+  for (const float v : out) {
+    const double z = v * 2 * std::numbers::pi;
+    mean += z / n;
+    square += z * z / n;
+    fourth += z * z * z * z / n;
+  }
+  // Five standard errors each.
+  EXPECT_NEAR(mean, 0, 5 / std::sqrt(n));
+  EXPECT_NEAR(square, 1, 5 * std::sqrt(2 / n));
+  EXPECT_NEAR(fourth, 3, 5 * std::sqrt(96 / n));
+
+  SampleFrequencies(SpectralLaw::kCauchy, kKey, 0, kPanels, kDim, out.data());
+  double inside = 0, positive = 0, cosine = 0;
+  for (const float v : out) {
+    inside += (std::abs(v) * 2 * std::numbers::pi < 1) / n;
+    positive += (v > 0) / n;
+    cosine += std::cos(2 * std::numbers::pi * v) / n;
+  }
+  EXPECT_NEAR(inside, 0.5, 2.5 / std::sqrt(n));
+  EXPECT_NEAR(positive, 0.5, 2.5 / std::sqrt(n));
+  EXPECT_NEAR(cosine, std::exp(-1), 5 / std::sqrt(n));  // characteristic function at 1
+}
+
+// Largest error over its bound. Inputs are scaled so that sum |x_j w_j| / bandwidth is around `turns`.
+double WorstFeatureError(size_t rows, size_t dim, float turns) {
+  const float size = 4 * turns / static_cast<float>(dim);
+  const Panels panels(3, dim, 0.5f, 2);
+  const std::vector<float> data = Numbers(rows * dim, 2, size);
+  const std::vector<float> out = Features(panels, {data.data(), rows, dim});
+  double worst = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t f = i / (rows * kPanelWidth) * kPanelWidth + i % kPanelWidth;
+    const size_t r = i / kPanelWidth % rows;
+    double projection = 0, magnitude = 0;
+    for (size_t j = 0; j < dim; ++j) {
+      const double term = double{data[r * dim + j]} * panels.frequency(f, j);
+      projection += term;
+      magnitude += std::abs(term);
+    }
+    const double exact =
+        std::numbers::sqrt2 *
+        std::cos(2 * std::numbers::pi * (projection * 0.5 + double{panels.phases[f]}));
+    worst = std::max(worst, std::abs(out[i] - exact) / (4e-6 + 3e-6 * magnitude * 0.5));
+    EXPECT_LE(std::abs(out[i]), static_cast<float>(std::numbers::sqrt2));
+  }
+  return worst;
+}
+
+TEST(CosineFeatures, StayWithinTheErrorBound) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t dim : kDims) {
+      for (const float turns : {0.0f, 0.3f, 3.0f, 70.0f, 1e4f, 1e6f}) {
+        const double worst = WorstFeatureError(dim > 100 ? 13 : 200, dim, turns);
+        EXPECT_LE(worst, 1) << "dim " << dim << " turns " << turns;
+      }
+    }
+  });
+}
+
+TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
+  ForEachTarget([](const std::string&) {
+    // One feature of frequency 1 and no phase: the input is t. All floats around the extremes, then coarser.
+    std::vector<float> data;
+    for (const float extreme : {0.0f, 0.5f, 1.0f}) {
+      float t = extreme, s = extreme;
+      for (int i = 0; i < 20000; ++i) {
+        data.push_back(t = std::nextafter(t, 2.0f));
+        data.push_back(s = std::nextafter(s, -2.0f));
+      }
+    }
+    for (int i = -100000; i <= 100000; ++i) data.push_back(static_cast<float>(i) * 1e-5f);
+    const std::vector<float> frequencies(kPanelWidth, 1), phases(kPanelWidth, 0);
+    std::vector<float> out(data.size() * kPanelWidth);
+    CosineFeatures({frequencies.data(), phases.data(), 1}, {data.data(), data.size(), 1},
+                   out.data());
+    double worst = 0;
+    for (size_t r = 0; r < data.size(); ++r) {
+      EXPECT_LE(std::abs(out[r * kPanelWidth]), static_cast<float>(std::numbers::sqrt2));
+      worst = std::max(worst, std::abs(out[r * kPanelWidth] -
+                                       std::numbers::sqrt2 *
+                                           std::cos(2 * std::numbers::pi * double{data[r]})));
+    }
+    EXPECT_LE(worst, 4e-7);
+  });
+}
+
+TEST(CosineFeatures, OfARowDoNotDependOnTheOtherRows) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t dim : kDims) {
+      const Panels panels(dim > 100 ? 5 : 19, dim, 1.5f);
+      const size_t stride = dim + 3;
+      for (size_t rows = 1; rows <= 20; ++rows) {
+        const std::vector<float> data = Numbers(rows * stride, 5);
+        const ConstMatrixView x(data.data(), rows, dim, stride);
+        const std::vector<float> all = Features(panels, x);
+        for (size_t r = 0; r < rows; ++r) {
+          const std::vector<float> one = Features(panels, x.Rows(r, 1));
+          for (size_t p = 0; p < panels.view.num_panels; ++p) {
+            ASSERT_TRUE(std::equal(one.begin() + p * kPanelWidth, one.begin() + (p + 1) * kPanelWidth,
+                                   all.begin() + (p * rows + r) * kPanelWidth))
+                << "dim " << dim << " rows " << rows << " row " << r << " panel " << p;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CosineSums, EqualFeatureSumsAndDoNotDependOnOtherRows) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t outputs : kOutputs) {
+      for (size_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 17, 20, 50, 97}) {
+        const size_t num_panels = 16 + rows % 20;
+        const Panels panels(num_panels, 3, 0.7f);
+        const std::vector<float> coefficients = Numbers(num_panels * outputs * kPanelWidth, 3);
+        const std::vector<float> data = Numbers(rows * 3, 4);
+        const ConstMatrixView x(data.data(), rows, 3);
+        std::vector<double> sums(rows * outputs, 99), from_features = sums, one(outputs);
+        CosineSums(panels.view, x, coefficients.data(), outputs, sums.data());
+        FeatureSums(Features(panels, x).data(), num_panels, rows, coefficients.data(), outputs,
+                    from_features.data());
+        ASSERT_EQ(Bits(sums), Bits(from_features)) << "outputs " << outputs << " rows " << rows;
+        for (size_t r = 0; r < rows; ++r) {
+          CosineSums(panels.view, x.Rows(r, 1), coefficients.data(), outputs, one.data());
+          ASSERT_TRUE(std::equal(one.begin(), one.end(), sums.begin() + r * outputs))
+              << "outputs " << outputs << " rows " << rows << " row " << r;
+        }
+      }
+    }
+  });
+}
+
+TEST(CosineSums, EqualFeatureSumsForEveryInputDim) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t dim : kDims) {
+      for (const size_t rows : {1, 2, 50}) {
+        const Panels panels(18, dim, 0.1f);
+        const std::vector<float> coefficients = Numbers(18 * 3 * kPanelWidth, 3);
+        const std::vector<float> data = Numbers(rows * dim, 4);
+        const ConstMatrixView x(data.data(), rows, dim);
+        std::vector<double> sums(rows * 3), from_features(rows * 3);
+        CosineSums(panels.view, x, coefficients.data(), 3, sums.data());
+        FeatureSums(Features(panels, x).data(), 18, rows, coefficients.data(), 3,
+                    from_features.data());
+        EXPECT_EQ(Bits(sums), Bits(from_features)) << "dim " << dim << " rows " << rows;
+      }
+    }
+  });
+}
+
+TEST(CosineSums, OfNothingAreZero) {
+  ForEachTarget([](const std::string&) {
+    const float x[2] = {1, 2};
+    std::vector<double> sums = {5, 5};
+    CosineSums({}, {x, 1, 2}, nullptr, 2, sums.data());
+    EXPECT_EQ(sums, std::vector<double>({0, 0}));
+    CosineSums({}, {x, 0, 2}, nullptr, 2, nullptr);
+    FeatureSums(nullptr, 0, 1, nullptr, 2, sums.data());
+    EXPECT_EQ(sums, std::vector<double>({0, 0}));
+  });
+}
+
+TEST(FeatureSums, AreCloseToFloat64Sums) {
+  ForEachTarget([](const std::string&) {
+    constexpr size_t kPanels = 100, kRows = 13, kK = 7;
+    const std::vector<float> features = Numbers(kPanels * kRows * kPanelWidth, 8, 1.4f);
+    const std::vector<float> coefficients = Numbers(kPanels * kK * kPanelWidth, 9);
+    std::vector<double> sums(kRows * kK);
+    FeatureSums(features.data(), kPanels, kRows, coefficients.data(), kK, sums.data());
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t k = 0; k < kK; ++k) {
+        double exact = 0, magnitude = 0;
+        for (size_t p = 0; p < kPanels; ++p) {
+          for (size_t i = 0; i < kPanelWidth; ++i) {
+            const double term = double{features[(p * kRows + r) * kPanelWidth + i]} *
+                                coefficients[(p * kK + k) * kPanelWidth + i];
+            exact += term;
+            magnitude += std::abs(term);
+          }
+        }
+        EXPECT_NEAR(sums[r * kK + k], exact, 2e-7 * magnitude);
+      }
+    }
+  });
+}
+
+TEST(FeatureSums, HaveTheBitsOfTheStatedOrder) {
+  ForEachFmaTarget([](const std::string&) {
+    for (const size_t rows : {1, 2, 6, 7, 50}) {
+      for (const size_t outputs : kOutputs) {
+        const size_t num_panels = 35;
+        const std::vector<float> features = Numbers(num_panels * rows * kPanelWidth, 8);
+        const std::vector<float> coefficients = Numbers(num_panels * outputs * kPanelWidth, 9);
+        std::vector<double> sums(rows * outputs);
+        FeatureSums(features.data(), num_panels, rows, coefficients.data(), outputs, sums.data());
+        EXPECT_EQ(Bits(sums), Bits(FusedSums(features, num_panels, rows, coefficients, outputs)))
+            << "rows " << rows << " outputs " << outputs;
+      }
+    }
+  });
+}
+
+TEST(FeatureGram, IsSymmetricAndCloseToFloat64) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t rows : {1, 2, 5, 20, 24, 25, 51}) {
+      constexpr size_t kPanels = 37;
+      const std::vector<float> features = Numbers(kPanels * rows * kPanelWidth, 8, 1.4f);
+      std::vector<float> gram(rows * rows, -1);
+      FeatureGram(features.data(), kPanels, rows, gram.data());
+      for (size_t i = 0; i < rows; ++i) {
+        for (size_t j = 0; j < rows; ++j) {
+          double exact = 0, magnitude = 0;
+          for (size_t p = 0; p < kPanels; ++p) {
+            for (size_t l = 0; l < kPanelWidth; ++l) {
+              const double term = double{features[(p * rows + i) * kPanelWidth + l]} *
+                                  features[(p * rows + j) * kPanelWidth + l];
+              exact += term;
+              magnitude += std::abs(term);
+            }
+          }
+          ASSERT_NEAR(gram[i * rows + j], exact, 1e-6 * magnitude);
+          ASSERT_EQ(gram[i * rows + j], gram[j * rows + i]);
+        }
+      }
+    }
+  });
+}
+
+TEST(FeatureGram, KeepsTheBoundAtManyFeatures) {
+  ForEachTarget([](const std::string&) {
+    constexpr size_t kPanels = 4096;  // 2^16 features, all terms of one sign
+    const std::vector<float> features = Numbers(kPanels * kPanelWidth, 8, 1.4f);
+    double exact = 0;
+    for (const float v : features) exact += double{v} * v;
+    float gram = 0;
+    FeatureGram(features.data(), kPanels, 1, &gram);
+    EXPECT_NEAR(gram, exact, 1e-5 * exact);
+  });
+}
+
+TEST(FeatureGram, HasTheBitsOfTheStatedOrder) {
+  ForEachFmaTarget([](const std::string&) {
+    constexpr size_t kPanels = 37, kRows = 29;
+    const std::vector<float> features = Numbers(kPanels * kRows * kPanelWidth, 8);
+    std::vector<float> gram(kRows * kRows), expected(kRows * kRows);
+    FeatureGram(features.data(), kPanels, kRows, gram.data());
+    for (size_t i = 0; i < kRows; ++i) {
+      for (size_t j = 0; j < kRows; ++j) {
+        float lane[kPanelWidth] = {};
+        for (size_t p = 0; p < kPanels; ++p) {
+          for (size_t l = 0; l < kPanelWidth; ++l) {
+            lane[l] = std::fma(features[(p * kRows + i) * kPanelWidth + l],
+                               features[(p * kRows + j) * kPanelWidth + l], lane[l]);
+          }
+        }
+        for (size_t w = kPanelWidth / 2; w > 0; w /= 2) {
+          for (size_t l = 0; l < w; ++l) lane[l] += lane[l + w];
+        }
+        expected[i * kRows + j] = lane[0];
+      }
+    }
+    EXPECT_EQ(Bits(gram), Bits(expected));
+  });
+}
+
+TEST(AddWeightedFeatures, AddsRowsInOrder) {
+  ForEachTarget([](const std::string& target) {
+    for (const size_t rows : {0, 1, 3, 64}) {
+      for (const size_t outputs : kOutputs) {
+        constexpr size_t kPanels = 7;
+        const std::vector<float> features = Numbers(kPanels * rows * kPanelWidth, 8);
+        const std::vector<float> weights = Numbers(rows * outputs, 9);
+        std::vector<float> coefficients = Numbers(kPanels * outputs * kPanelWidth, 10);
+        std::vector<float> fused = coefficients;
+        std::vector<double> exact(coefficients.begin(), coefficients.end());
+        AddWeightedFeatures(features.data(), kPanels, rows, weights.data(), outputs,
+                            coefficients.data());
+        for (size_t i = 0; i < fused.size(); ++i) {
+          const size_t p = i / (outputs * kPanelWidth), k = i / kPanelWidth % outputs;
+          for (size_t r = 0; r < rows; ++r) {
+            const float feature = features[(p * rows + r) * kPanelWidth + i % kPanelWidth];
+            fused[i] = std::fma(weights[r * outputs + k], feature, fused[i]);
+            exact[i] += double{weights[r * outputs + k]} * feature;
+          }
+          ASSERT_NEAR(coefficients[i], exact[i], 1e-5);
+        }
+        if (SimdTargetHasFma(target)) {
+          EXPECT_EQ(Bits(coefficients), Bits(fused)) << "rows " << rows << " outputs " << outputs;
+        }
+      }
+    }
+  });
+}
+
+TEST(MoveTowards, MovesEveryValueByTheRate) {
+  ForEachTarget([](const std::string& target) {
+    for (const size_t count : {0, 1, 7, 8, 33}) {
+      const std::vector<float> from = Numbers(count, 1), start = Numbers(count, 2);
+      std::vector<float> to = start;
+      MoveTowards(from.data(), 0.3f, count, to.data());
+      for (size_t i = 0; i < count; ++i) {
+        const float expected = std::fma(0.3f, from[i] - start[i], start[i]);
+        if (SimdTargetHasFma(target)) {
+          EXPECT_EQ(to[i], expected);
+        } else {
+          EXPECT_NEAR(to[i], expected, 1e-6);
+        }
+      }
+    }
+  });
+}
+
+TEST(FmaTargets, GiveEqualBits) {
+  std::vector<uint32_t> first_features, first_frequencies;
+  ForEachFmaTarget([&](const std::string&) {
+    std::vector<float> frequencies(20 * 54 * kPanelWidth), phases(20 * kPanelWidth);
+    SampleFrequencies(SpectralLaw::kNormal, kKey, 0, 10, 54, frequencies.data());
+    SampleFrequencies(SpectralLaw::kCauchy, kKey, 0, 10, 54,
+                      frequencies.data() + 10 * 54 * kPanelWidth);
+    SamplePhases(kKey, 0, 20, phases.data());
+    const std::vector<float> data = Numbers(13 * 54, 6, 3);
+    std::vector<float> features(20 * 13 * kPanelWidth);
+    CosineFeatures({frequencies.data(), phases.data(), 20, 0.9f}, {data.data(), 13, 54},
+                   features.data());
+    if (first_features.empty()) {
+      first_features = Bits(features);
+      first_frequencies = Bits(frequencies);
+    }
+    EXPECT_EQ(Bits(features), first_features);
+    EXPECT_EQ(Bits(frequencies), first_frequencies);
+  });
+}
+
+}  // namespace
+}  // namespace kernelstream
