@@ -18,8 +18,8 @@ COPY deploy/packages.txt deploy/install-packages.sh /tmp/deploy/
 RUN /tmp/deploy/install-packages.sh runtime \
  && rm -rf /tmp/deploy /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/apt /var/log/dpkg.log \
       /usr/share/doc /usr/share/man /usr/share/locale \
- && groupadd --system --gid 10001 kernelstream \
- && useradd --system --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin kernelstream \
+ && groupadd --gid 10001 kernelstream \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin kernelstream \
  && install -d -o 10001 -g 10001 /data
 COPY --from=build /staged/usr/bin/kernelstream-server /staged/usr/bin/kernelstream /usr/bin/
 COPY LICENSE /usr/share/kernelstream/LICENSE

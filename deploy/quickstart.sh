@@ -87,9 +87,9 @@ elapsed_ms=$((($(date +%s%N) - started) / 1000000 + 1))
 echo "$(($(zcat "$train" | wc -l) * 1000 / elapsed_ms)) rows/s from file to published model"
 
 step "Predict five people it has not seen"
-echo '$ zcat '"$held_out"' | head -n 5 | kernelstream predict adult --input - --format libsvm'
-zcat "$held_out" | sed -n 1,5p | kernelstream predict adult --input - --format libsvm
-echo "their labels: $(zcat "$held_out" | sed -n 1,5p | cut -d ' ' -f 1 | tr '\n' ' ')"
+zcat "$held_out" | sed -n 1,5p >"$work/five.libsvm"
+show kernelstream predict adult --input "$work/five.libsvm" --format libsvm
+echo "their labels: $(cut -d ' ' -f 1 "$work/five.libsvm" | tr '\n' ' ')"
 
 step "Evaluate $(zcat "$held_out" | wc -l) held-out rows"
 show kernelstream evaluate adult --input "$held_out" --format libsvm
@@ -98,8 +98,7 @@ error_percent=$(awk -v error="$error" 'BEGIN {printf "%.2f", 100 * error}')
 
 step "kill -9, start again"
 before=$(kernelstream describe adult --json | json_value fingerprint)
-kill -9 "$server_pid"
-wait "$server_pid" 2>/dev/null || true
+{ kill -9 "$server_pid" && wait "$server_pid"; } 2>/dev/null || true
 start_server
 after=$(kernelstream describe adult --json | json_value fingerprint)
 echo "fingerprint before: $before"

@@ -33,21 +33,26 @@ if [ "${CONTAINER_ENGINE:-docker}" = docker ] && docker info >/dev/null 2>&1; th
     docker volume rm -f kernelstream-smoke >/dev/null
   }
 else
-  # Buildah shares the host's network; the port is the server's own choice, the volume is the container's file system.
+  # Buildah shares the host's network and processes: the port is the server's own choice. It puts
+  # a fresh volume on /data in every run, so the data directory is one of ours under another name.
   run_buildah() { buildah --storage-driver "${STORAGE_DRIVER:-vfs}" "$@"; }
   container=$(run_buildah from --pull-never "$tag")
-  in_image() { run_buildah run --isolation chroot --env KERNELSTREAM_LISTEN=127.0.0.1:0 \
+  data=$work/data
+  install -d -o 10001 -g 10001 "$data"
+  chmod 755 "$work"
+  in_image() { run_buildah run --isolation chroot -v "$data:/state" \
+    --env KERNELSTREAM_DATA_DIR=/state --env KERNELSTREAM_LISTEN=127.0.0.1:0 \
     --env KERNELSTREAM_METRICS_LISTEN=127.0.0.1:0 --env KERNELSTREAM_ADDRESS="${address:-}" "$container" -- "$@"; }
   start() {
-    in_image sh -c 'rm -f /data/port; echo $$ >/data/pid; exec kernelstream-server --port_file=/data/port' \
+    in_image sh -c 'rm -f /state/port; echo $$ >/state/pid; exec kernelstream-server --port_file=/state/port' \
       >>"$work/server.log" 2>&1 &
     server=$!
-    data=$(run_buildah mount "$container")/data
     for _ in $(seq 300); do
       [ ! -s "$data/port" ] || break
       kill -0 "$server" 2>/dev/null || fail "the server did not start"
       sleep 0.1
     done
+    [ -s "$data/port" ] || fail "the server did not listen within 30 seconds"
     address=$(cat "$data/port")
   }
   inside() { in_image "$@"; }
@@ -57,9 +62,9 @@ else
     wait "$server" || status=$?
     server=
   }
-  size() { du -sb --exclude=./data "$(run_buildah mount "$container")" | cut -f 1; }
+  size() { du -sb "$(run_buildah mount "$container")" | cut -f 1; }
   cleanup_engine() {
-    [ -z "${server:-}" ] || kill "$(cat "$data/pid")" || true
+    [ -z "${server:-}" ] || [ ! -s "$data/pid" ] || kill "$(cat "$data/pid")" || true
     run_buildah rm "$container" >/dev/null
   }
 fi
@@ -87,7 +92,8 @@ uid=$(inside id -u)
 [ "$uid" != 0 ] || fail "the container runs as root"
 inside kernelstream create smoke --loss logistic
 inside kernelstream update smoke --input - --format libsvm --ack applied <"$train"
-zcat "$held_out" | sed -n 1,5p | inside kernelstream predict smoke --input - --format libsvm
+zcat "$held_out" | sed -n 1,5p >"$work/five.libsvm"
+inside kernelstream predict smoke --input - --format libsvm <"$work/five.libsvm"
 inside kernelstream evaluate smoke --input - --format libsvm <"$held_out"
 error=$(inside kernelstream evaluate smoke --input - --format libsvm --json <"$held_out" | json_value error_rate)
 awk -v error="$error" 'BEGIN {exit !(error != "" && error > 0 && error <= 0.165)}' || fail "held-out error $error"

@@ -123,7 +123,7 @@ def run_readme(options):
         for line, mark, body in blocks(options.readme.read_text(encoding="utf-8")):
             try:
                 if mark == "readme-test":
-                    output = run(["bash", "-euo", "pipefail", "-c", body], environment, root)
+                    output = run(["bash", "-eu", "-c", body], environment, root)
                 elif mark == "readme-output":
                     check_output(body, output if output is not None else "")
                 elif mark.startswith("from="):
