@@ -29,7 +29,7 @@ build() {
     return 0
   fi
   failed=$((failed + 1))
-  say "build $preset FAILED (build/$preset/build.log)"
+  say "build $preset FAILED; see build/$preset/*.log"
   return 1
 }
 
