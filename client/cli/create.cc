@@ -1,0 +1,214 @@
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/globals.h"
+#include "client/cli/print.h"
+#include "client/src/convert.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace kernelstream::client {
+namespace {
+
+struct CreateFlags {
+  std::string name;
+  std::string config_path;
+  std::string loss;
+  std::string kernel;
+  std::string update_rule;
+  std::vector<std::string> kernel_set;
+  std::vector<std::string> loss_set;
+  std::vector<std::string> rule_set;
+  ModelConfig config;
+};
+
+// Keeps the first error of the parser, with its place.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text.empty()) text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  std::string text;
+};
+
+absl::StatusOr<ModelConfig> ReadConfig(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", path, "; give a file with a ModelConfig as text protobuf"));
+  }
+  v1::ModelConfig config;
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text.str(), &config)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ", ", error.text, "; the fields are those of ModelConfig in model.proto"));
+  }
+  return FromProto(config);
+}
+
+absl::Status ParseAssignments(const std::string& flag, const std::vector<std::string>& assignments,
+                              Component* component) {
+  for (const std::string& assignment : assignments) {
+    const size_t equals = assignment.find('=');
+    double value = 0;
+    if (equals == 0 || equals == std::string::npos ||
+        !absl::SimpleAtod(assignment.substr(equals + 1), &value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " ", assignment, " is not name=number, like bandwidth=0.5"));
+    }
+    component->parameters[assignment.substr(0, equals)] = value;
+  }
+  return absl::OkStatus();
+}
+
+// What a flag sets replaces what the file says; a component of another name starts without parameters.
+void SetComponent(const std::string& name, Component* component) {
+  if (name.empty() || name == component->name) return;
+  *component = {.name = name, .parameters = {}};
+}
+
+absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
+  ModelConfig config;
+  if (!flags.config_path.empty()) {
+    absl::StatusOr<ModelConfig> read = ReadConfig(flags.config_path);
+    if (!read.ok()) return read.status();
+    config = *std::move(read);
+  }
+  SetComponent(flags.loss, &config.loss);
+  SetComponent(flags.kernel, &config.kernel);
+  SetComponent(flags.update_rule, &config.update_rule);
+  for (const absl::Status& status :
+       {ParseAssignments("--set", flags.kernel_set, &config.kernel),
+        ParseAssignments("--loss-set", flags.loss_set, &config.loss),
+        ParseAssignments("--rule-set", flags.rule_set, &config.update_rule)}) {
+    if (!status.ok()) return status;
+  }
+  // Parameters without a name are for the default part.
+  if (config.kernel.name.empty() && !config.kernel.parameters.empty()) {
+    config.kernel.name = "gaussian";
+  }
+  if (config.update_rule.name.empty() && !config.update_rule.parameters.empty()) {
+    config.update_rule.name = "proximal";
+  }
+  const ModelConfig& given = flags.config;
+  if (given.dimension != 0) config.dimension = given.dimension;
+  if (given.standardize != Standardize::kUnspecified) config.standardize = given.standardize;
+  if (!given.labels.empty()) config.labels = given.labels;
+  if (given.max_labels != 0) config.max_labels = given.max_labels;
+  if (given.l2_penalty) config.l2_penalty = given.l2_penalty;
+  if (given.averaging != Averaging::kUnspecified) config.averaging = given.averaging;
+  if (given.seed) config.seed = given.seed;
+  if (!given.sampler.empty()) config.sampler = given.sampler;
+  if (given.batch_rows != 0) config.batch_rows = given.batch_rows;
+  if (given.max_batch_delay) config.max_batch_delay = given.max_batch_delay;
+  if (given.block_features != 0) config.block_features = given.block_features;
+  if (given.max_features != 0) config.max_features = given.max_features;
+  if (given.when_full != WhenFull::kUnspecified) config.when_full = given.when_full;
+  if (given.warmup_rows != 0) config.warmup_rows = given.warmup_rows;
+  if (config.loss.name.empty()) {
+    return absl::InvalidArgumentError(
+        "no loss is given; add --loss, for example --loss logistic (kernelstream losses lists them)");
+  }
+  return config;
+}
+
+int RunCreate(const Globals& globals, const CreateFlags& flags) {
+  absl::StatusOr<ModelConfig> config = MakeConfig(flags);
+  if (!config.ok()) return Fail(config.status());
+  absl::StatusOr<std::unique_ptr<Client>> client = globals.Connect();
+  if (!client.ok()) return Fail(client.status());
+  absl::StatusOr<CreatedModel> created = (*client)->CreateModel(flags.name, *config);
+  if (!created.ok()) return Fail(created.status());
+  if (globals.json) {
+    v1::CreateModelResponse response;
+    *response.mutable_model() = ToProto(created->model);
+    response.set_created(created->created);
+    std::cout << ToJson(response);
+  } else if (created->created) {
+    std::cout << "created model " << flags.name << "; teach it with: kernelstream update "
+              << flags.name << " --input FILE --format csv\n";
+  } else {
+    std::cout << "model " << flags.name << " exists already, with this config\n";
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCreate(CLI::App* app, Globals* globals) {
+  auto flags = std::make_shared<CreateFlags>();
+  ModelConfig& config = flags->config;
+  CLI::App* command = AddCommand(app, "create", "Create a model; --loss is all it needs");
+  command->add_option("NAME", flags->name, "Name of the model")->required();
+  command->add_option("--loss", flags->loss, "What is learned (kernelstream losses)");
+  command->add_option("--loss-set", flags->loss_set, "Parameter of the loss, name=number")
+      ->allow_extra_args(false);
+  command->add_option("--kernel", flags->kernel,
+                      "Similarity of two inputs (kernelstream kernels); default gaussian");
+  command->add_option("--set", flags->kernel_set, "Parameter of the kernel, name=number")
+      ->allow_extra_args(false);
+  command->add_option("--update-rule", flags->update_rule,
+                      "proximal (default) or newest_block (the paper's Algorithm 1)");
+  command->add_option("--rule-set", flags->rule_set, "Parameter of the update rule, name=number")
+      ->allow_extra_args(false);
+  command->add_option("--max-features", config.max_features, "Most random features; default 8192");
+  command->add_option("--seed", config.seed, "Seed of all random numbers; default 42");
+  command->add_option("--batch-rows", config.batch_rows, "Most rows of a mini-batch; default 64");
+  command->add_option("--warmup-rows", config.warmup_rows,
+                      "Rows to choose scaling and bandwidth from; default 500");
+  command
+      ->add_option_function<std::string>(
+          "--max-batch-delay",
+          [&config](const std::string& text) {
+            if (!absl::ParseDuration(text, &config.max_batch_delay.emplace())) {
+              throw CLI::ValidationError("--max-batch-delay", text + " is not a duration like 20ms");
+            }
+          },
+          "Longest wait for a batch to fill; default 20ms")
+      ->type_name("DURATION");
+  command->add_option("--block-features", config.block_features,
+                      "Features added per step; default as many as the batch has rows");
+  command->add_option("--dimension", config.dimension,
+                      "Values per row; default: those of the first dense row");
+  command->add_option("--labels", config.labels,
+                      "Labels, separated by commas; default: discovered")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--max-labels", config.max_labels,
+                      "Most labels that are discovered; default 1000");
+  command->add_option("--standardize", config.standardize, "auto, on or off; default auto")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Standardize>{
+          {"auto", Standardize::kAuto}, {"on", Standardize::kOn}, {"off", Standardize::kOff}}))
+      ->option_text("WHETHER (auto)");
+  command->add_option("--averaging", config.averaging, "auto, last, polynomial or uniform")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Averaging>{{"auto", Averaging::kAuto},
+                                           {"last", Averaging::kLast},
+                                           {"polynomial", Averaging::kPolynomial},
+                                           {"uniform", Averaging::kUniform}}))
+      ->option_text("KIND (auto)");
+  command->add_option("--when-full", config.when_full, "keep_learning or freeze")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, WhenFull>{
+          {"keep_learning", WhenFull::kKeepLearning}, {"freeze", WhenFull::kFreeze}}))
+      ->option_text("WHAT (keep_learning)");
+  command->add_option("--l2-penalty", config.l2_penalty, "Weight of |f|^2 / 2 in the objective");
+  command->add_option("--sampler", config.sampler, "How frequencies are drawn; default iid");
+  command->add_option("--config", flags->config_path,
+                      "File with a ModelConfig as text protobuf; the other flags override it");
+  command->callback([globals, flags] {
+    globals->run = [globals, flags] { return RunCreate(*globals, *flags); };
+  });
+}
+
+}  // namespace kernelstream::client

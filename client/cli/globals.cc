@@ -1,0 +1,52 @@
+#include "client/cli/globals.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+
+namespace kernelstream::client {
+
+absl::StatusOr<std::unique_ptr<Client>> Globals::Connect() const {
+  ConnectOptions options;
+  options.call_timeout = timeout;
+  options.connect_timeout = std::min(timeout, options.connect_timeout);
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(address, options);
+  if (absl::IsUnavailable(client.status())) {
+    return absl::UnavailableError(absl::StrCat(
+        client.status().message(), " (the address comes from --address or KERNELSTREAM_ADDRESS)"));
+  }
+  return client;
+}
+
+void PrintError(absl::string_view message) {
+  std::cerr << absl::StrCat("kernelstream: ", message, "\n") << std::flush;
+}
+
+int Fail(const absl::Status& status) {
+  PrintError(status.message().empty() ? status.ToString() : std::string(status.message()));
+  return kExitFailed;
+}
+
+CLI::Option* AddDuration(CLI::App* app, const std::string& name, absl::Duration* value,
+                         const std::string& description) {
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [name, value](const std::string& text) {
+            if (!absl::ParseDuration(text, value) || *value < absl::ZeroDuration()) {
+              throw CLI::ValidationError(
+                  name, absl::StrCat(text, " is not a duration; write 20ms, 1.5s or 2m"));
+            }
+          },
+          description)
+      ->type_name("DURATION");
+}
+
+CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description) {
+  CLI::App* command = app->add_subcommand(name, description);
+  command->fallthrough();
+  return command;
+}
+
+}  // namespace kernelstream::client

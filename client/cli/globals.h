@@ -1,0 +1,54 @@
+// What every sub-command shares: the flags that go before or after its name, and how it ends.
+#ifndef KERNELSTREAM_CLIENT_CLI_GLOBALS_H_
+#define KERNELSTREAM_CLIENT_CLI_GLOBALS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/include/kernelstream/client.h"
+
+namespace kernelstream::client {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+struct Globals {
+  std::string address = "localhost:50051";
+  bool json = false;
+  absl::Duration timeout = absl::Seconds(60);
+  // Set by the sub-command that was named; the exit status.
+  std::function<int()> run;
+
+  absl::StatusOr<std::unique_ptr<Client>> Connect() const;
+};
+
+// Prints "kernelstream: message" to standard error.
+void PrintError(absl::string_view message);
+// The same for a status; returns kExitFailed.
+int Fail(const absl::Status& status);
+
+// A flag that takes a duration like 20ms or 1.5s.
+CLI::Option* AddDuration(CLI::App* app, const std::string& name, absl::Duration* value,
+                         const std::string& description);
+
+// A sub-command of which --address and its like may also follow the name.
+CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description);
+
+// One per file of this folder.
+void AddCreate(CLI::App* app, Globals* globals);
+void AddUpdate(CLI::App* app, Globals* globals);
+void AddPredictAndEvaluate(CLI::App* app, Globals* globals);
+void AddModels(CLI::App* app, Globals* globals);
+void AddCatalogue(CLI::App* app, Globals* globals);
+
+}  // namespace kernelstream::client
+
+#endif  // KERNELSTREAM_CLIENT_CLI_GLOBALS_H_

@@ -1,0 +1,219 @@
+#include "client/cli/print.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace kernelstream::client {
+namespace {
+
+constexpr size_t kMostShownLabels = 20;
+
+std::string AveragingName(Averaging averaging) {
+  switch (averaging) {
+    case Averaging::kAuto: return "auto";
+    case Averaging::kLast: return "last";
+    case Averaging::kPolynomial: return "polynomial";
+    case Averaging::kUniform: return "uniform";
+    case Averaging::kUnspecified: break;
+  }
+  return "";
+}
+
+std::string StandardizeName(Standardize standardize) {
+  switch (standardize) {
+    case Standardize::kAuto: return "auto";
+    case Standardize::kOn: return "on";
+    case Standardize::kOff: return "off";
+    case Standardize::kUnspecified: break;
+  }
+  return "";
+}
+
+std::string WhenFullName(WhenFull when_full) {
+  switch (when_full) {
+    case WhenFull::kKeepLearning: return "keep_learning";
+    case WhenFull::kFreeze: return "freeze";
+    case WhenFull::kUnspecified: break;
+  }
+  return "";
+}
+
+std::string ComponentLine(const Component& component) {
+  std::vector<std::string> parameters;
+  for (const auto& [name, value] : component.parameters) {
+    parameters.push_back(absl::StrCat(name, "=", Number(value)));
+  }
+  return absl::StrCat(component.name, parameters.empty() ? "" : " ",
+                      absl::StrJoin(parameters, " "));
+}
+
+std::string LabelsLine(const std::vector<std::string>& labels) {
+  const size_t shown = std::min(labels.size(), kMostShownLabels);
+  return absl::StrCat(absl::StrJoin(labels.begin(), labels.begin() + shown, ", "),
+                      shown < labels.size() ? absl::StrCat(", ... (", labels.size(), ")") : "");
+}
+
+// Lines "name  value"; empty values are left out.
+class Table {
+ public:
+  void Add(absl::string_view name, const std::string& value) {
+    if (!value.empty()) absl::StrAppendFormat(&text_, "  %-22s %s\n", name, value);
+  }
+  void AddCount(absl::string_view name, uint64_t value) {
+    if (value != 0) Add(name, WithCommas(value));
+  }
+  void Head(absl::string_view head) { absl::StrAppend(&text_, head, "\n"); }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void AddConfig(const ModelConfig& config, Table* table) {
+  table->Head("config as given");
+  table->Add("loss", ComponentLine(config.loss));
+  table->Add("kernel", ComponentLine(config.kernel));
+  table->Add("update rule", ComponentLine(config.update_rule));
+  table->AddCount("dimension", config.dimension);
+  table->Add("standardize", StandardizeName(config.standardize));
+  table->Add("labels", LabelsLine(config.labels));
+  table->AddCount("max labels", config.max_labels);
+  if (config.l2_penalty) table->Add("l2 penalty", Number(*config.l2_penalty));
+  table->Add("averaging", AveragingName(config.averaging));
+  if (config.seed) table->Add("seed", absl::StrCat(*config.seed));
+  table->Add("sampler", config.sampler);
+  table->AddCount("batch rows", config.batch_rows);
+  if (config.max_batch_delay) {
+    table->Add("max batch delay", absl::FormatDuration(*config.max_batch_delay));
+  }
+  table->AddCount("block features", config.block_features);
+  table->AddCount("max features", config.max_features);
+  table->Add("when full", WhenFullName(config.when_full));
+  table->AddCount("warmup rows", config.warmup_rows);
+}
+
+void AddResolved(const ResolvedConfig& resolved, Table* table) {
+  table->Head("chosen by the server");
+  table->AddCount("dimension", resolved.dimension);
+  table->Add("kernel", ComponentLine(resolved.kernel));
+  table->Add("loss", ComponentLine(resolved.loss));
+  table->Add("update rule", ComponentLine(resolved.update_rule));
+  table->Add("labels", LabelsLine(resolved.labels));
+  table->Add("standardized inputs", WithCommas(resolved.standardized_inputs));
+  table->Add("target offset", Number(resolved.target_offset));
+  table->Add("target scale", Number(resolved.target_scale));
+  table->AddCount("max features", resolved.max_features);
+  table->AddCount("batch rows", resolved.batch_rows);
+  table->Add("seed", absl::StrCat(resolved.seed));
+  table->Add("serving", AveragingName(resolved.serving));
+  table->Add("l2 penalty", Number(resolved.l2_penalty));
+}
+
+void AddValidation(const ValidationMetrics& metrics, Table* table) {
+  table->Head("validation: each row predicted before it is learned");
+  table->Add("loss, recent", Number(metrics.recent_loss));
+  table->Add("loss, mean", Number(metrics.mean_loss));
+  table->Add("error rate, recent", absl::StrFormat("%.2f %%", 100 * metrics.recent_error_rate));
+  table->Add("error rate, mean", absl::StrFormat("%.2f %%", 100 * metrics.mean_error_rate));
+  table->Add("squared error, recent", Number(metrics.recent_squared_error));
+  table->Add("squared error, mean", Number(metrics.mean_squared_error));
+  table->Add("rows", WithCommas(metrics.rows));
+}
+
+}  // namespace
+
+std::string ToJson(const google::protobuf::Message& message, bool compact) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = !compact;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  if (!status.ok()) return absl::StrCat("{\"error\": \"", std::string(status.message()), "\"}");
+  return json;
+}
+
+std::string WithCommas(uint64_t number) {
+  std::string digits = absl::StrCat(number);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string Number(double value) {
+  for (int precision = 6; precision < 17; ++precision) {
+    std::string text = absl::StrFormat("%.*g", precision, value);
+    if (std::stod(text) == value) return text;
+  }
+  return absl::StrFormat("%.17g", value);
+}
+
+std::string PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kWarmingUp: return "WARMING_UP";
+    case Phase::kLearning: return "LEARNING";
+    case Phase::kFrozen: return "FROZEN";
+    case Phase::kFailed: return "FAILED";
+    case Phase::kUnspecified: break;
+  }
+  return "UNKNOWN";
+}
+
+std::string RecentText(const ValidationMetrics& metrics) {
+  if (metrics.rows == 0) return "";
+  if (metrics.mean_squared_error > 0) {
+    return absl::StrFormat("loss %.4f, squared error %.4g", metrics.recent_loss,
+                           metrics.recent_squared_error);
+  }
+  return absl::StrFormat("loss %.4f, error %.2f %%", metrics.recent_loss,
+                         100 * metrics.recent_error_rate);
+}
+
+std::string StateLine(const ModelInfo& model) {
+  std::string recent = model.validation ? RecentText(*model.validation) : "";
+  return absl::StrCat(model.name, "  ", PhaseName(model.phase), "  step ", WithCommas(model.step),
+                      "  features ", WithCommas(model.num_features), "  learned ",
+                      WithCommas(model.rows_learned), "  pending ", WithCommas(model.rows_pending),
+                      "  rejected ", WithCommas(model.rows_rejected), recent.empty() ? "" : "  ",
+                      recent);
+}
+
+std::string DescribeText(const ModelInfo& model) {
+  Table table;
+  table.Head(absl::StrCat("model ", model.name));
+  table.Add("uid", model.uid);
+  table.Add("created", absl::FormatTime(absl::RFC3339_sec, model.create_time, absl::UTCTimeZone()));
+  table.Head("state");
+  table.Add("phase", PhaseName(model.phase));
+  table.Add("failure", model.failure);
+  table.Add("step", WithCommas(model.step));
+  table.Add("features", WithCommas(model.num_features));
+  table.Add("rows learned", WithCommas(model.rows_learned));
+  table.Add("rows pending", WithCommas(model.rows_pending));
+  table.Add("rows rejected", WithCommas(model.rows_rejected));
+  table.Add("sequence", WithCommas(model.sequence));
+  table.Add("fingerprint", model.fingerprint);
+  if (model.validation && model.validation->rows > 0) AddValidation(*model.validation, &table);
+  if (model.resolved) AddResolved(*model.resolved, &table);
+  AddConfig(model.config, &table);
+  return table.Take();
+}
+
+std::string ComponentText(const ComponentInfo& info) {
+  std::string text = absl::StrCat(info.name, "\n");
+  if (!info.documentation.empty()) absl::StrAppend(&text, "  ", info.documentation, "\n");
+  for (const ParameterInfo& parameter : info.parameters) {
+    absl::StrAppend(&text, "  ", parameter.name, " (", Number(parameter.min), " to ",
+                    Number(parameter.max), ", default: ",
+                    parameter.default_value ? Number(*parameter.default_value)
+                                            : "chosen from the warm-up rows",
+                    ")  ", parameter.documentation, "\n");
+  }
+  return text;
+}
+
+}  // namespace kernelstream::client

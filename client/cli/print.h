@@ -1,0 +1,34 @@
+// How results look: to people and, as protobuf JSON, to machines.
+#ifndef KERNELSTREAM_CLIENT_CLI_PRINT_H_
+#define KERNELSTREAM_CLIENT_CLI_PRINT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "client/include/kernelstream/client.h"
+#include "google/protobuf/message.h"
+
+namespace kernelstream::client {
+
+// Zero values included; compact is one line.
+std::string ToJson(const google::protobuf::Message& message, bool compact = false);
+
+// 1234567 as 1,234,567.
+std::string WithCommas(uint64_t number);
+// Shortest text that reads back equal for features, scores and metrics.
+std::string Number(double value);
+
+std::string PhaseName(Phase phase);
+// Everything there is to know, a line each.
+std::string DescribeText(const ModelInfo& model);
+// The state in one line, no line end.
+std::string StateLine(const ModelInfo& model);
+// "loss 0.341, error 14.9 %" of recent rows; empty before any.
+std::string RecentText(const ValidationMetrics& metrics);
+// Name, documentation, parameters.
+std::string ComponentText(const ComponentInfo& info);
+
+}  // namespace kernelstream::client
+
+#endif  // KERNELSTREAM_CLIENT_CLI_PRINT_H_

@@ -1,0 +1,313 @@
+#include "client/src/convert.h"
+
+#include <utility>
+
+#include "absl/strings/cord.h"
+
+namespace kernelstream::client {
+namespace {
+
+// The enums of client.h have the numbers of the wire; these lines keep it so.
+static_assert(static_cast<int>(Averaging::kUniform) == v1::AVERAGING_UNIFORM);
+static_assert(static_cast<int>(Averaging::kPolynomial) == v1::AVERAGING_POLYNOMIAL);
+static_assert(static_cast<int>(Averaging::kLast) == v1::AVERAGING_LAST);
+static_assert(static_cast<int>(WhenFull::kFreeze) == v1::WHEN_FULL_FREEZE);
+static_assert(static_cast<int>(Standardize::kAuto) == v1::STANDARDIZE_AUTO);
+static_assert(static_cast<int>(Standardize::kOff) == v1::STANDARDIZE_OFF);
+static_assert(static_cast<int>(Phase::kWarmingUp) == v1::PHASE_WARMING_UP);
+static_assert(static_cast<int>(Phase::kFailed) == v1::PHASE_FAILED);
+static_assert(static_cast<int>(AckLevel::kApplied) == v1::ACK_LEVEL_APPLIED);
+static_assert(static_cast<int>(PredictionOutput::kValue) == v1::PREDICTION_OUTPUT_VALUE);
+
+void Fill(const Component& from, v1::Component* to) {
+  to->set_name(from.name);
+  for (const auto& [name, value] : from.parameters) (*to->mutable_parameters())[name] = value;
+}
+
+template <typename Map>
+Component MakeComponent(const std::string& name, const Map& parameters) {
+  Component component{.name = name, .parameters = {}};
+  for (const auto& [key, value] : parameters) component.parameters[key] = value;
+  return component;
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+void Fill(absl::Duration from, google::protobuf::Duration* to) {
+  absl::Duration rest;
+  to->set_seconds(absl::IDivDuration(from, absl::Seconds(1), &rest));
+  to->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+}
+
+void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
+  to->set_dimension(from.dimension);
+  to->set_kernel(from.kernel.name);
+  to->set_loss(from.loss.name);
+  to->set_update_rule(from.update_rule.name);
+  to->mutable_kernel_parameters()->insert(from.kernel.parameters.begin(),
+                                          from.kernel.parameters.end());
+  to->mutable_loss_parameters()->insert(from.loss.parameters.begin(), from.loss.parameters.end());
+  to->mutable_update_rule_parameters()->insert(from.update_rule.parameters.begin(),
+                                               from.update_rule.parameters.end());
+  for (const std::string& label : from.labels) to->add_labels(label);
+  to->set_standardized_inputs(from.standardized_inputs);
+  to->set_target_offset(from.target_offset);
+  to->set_target_scale(from.target_scale);
+  to->set_max_features(from.max_features);
+  to->set_batch_rows(from.batch_rows);
+  to->set_seed(from.seed);
+  to->set_serving(static_cast<v1::Averaging>(from.serving));
+  to->set_l2_penalty(from.l2_penalty);
+}
+
+ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
+  ResolvedConfig to;
+  to.dimension = from.dimension();
+  to.kernel = MakeComponent(from.kernel(), from.kernel_parameters());
+  to.loss = MakeComponent(from.loss(), from.loss_parameters());
+  to.update_rule = MakeComponent(from.update_rule(), from.update_rule_parameters());
+  to.labels.assign(from.labels().begin(), from.labels().end());
+  to.standardized_inputs = from.standardized_inputs();
+  to.target_offset = from.target_offset();
+  to.target_scale = from.target_scale();
+  to.max_features = from.max_features();
+  to.batch_rows = from.batch_rows();
+  to.seed = from.seed();
+  to.serving = static_cast<Averaging>(from.serving());
+  to.l2_penalty = from.l2_penalty();
+  return to;
+}
+
+}  // namespace
+
+v1::AckLevel ToProto(AckLevel ack) { return static_cast<v1::AckLevel>(ack); }
+
+v1::ModelConfig ToProto(const ModelConfig& from) {
+  v1::ModelConfig to;
+  if (!from.loss.name.empty() || !from.loss.parameters.empty()) Fill(from.loss, to.mutable_loss());
+  if (!from.kernel.name.empty() || !from.kernel.parameters.empty()) {
+    Fill(from.kernel, to.mutable_kernel());
+  }
+  if (!from.update_rule.name.empty() || !from.update_rule.parameters.empty()) {
+    Fill(from.update_rule, to.mutable_update_rule());
+  }
+  if (from.dimension != 0 || from.standardize != Standardize::kUnspecified) {
+    to.mutable_input()->set_dimension(from.dimension);
+    to.mutable_input()->set_standardize(static_cast<v1::Standardize>(from.standardize));
+  }
+  for (const std::string& label : from.labels) to.add_labels(label);
+  to.set_max_labels(from.max_labels);
+  if (from.l2_penalty) to.set_l2_penalty(*from.l2_penalty);
+  to.set_averaging(static_cast<v1::Averaging>(from.averaging));
+  if (from.seed) to.set_seed(*from.seed);
+  to.set_sampler(from.sampler);
+  to.set_batch_rows(from.batch_rows);
+  if (from.max_batch_delay) Fill(*from.max_batch_delay, to.mutable_max_batch_delay());
+  to.set_block_features(from.block_features);
+  to.set_max_features(from.max_features);
+  to.set_when_full(static_cast<v1::WhenFull>(from.when_full));
+  to.set_warmup_rows(from.warmup_rows);
+  return to;
+}
+
+ModelConfig FromProto(const v1::ModelConfig& from) {
+  ModelConfig to;
+  to.loss = MakeComponent(from.loss().name(), from.loss().parameters());
+  to.kernel = MakeComponent(from.kernel().name(), from.kernel().parameters());
+  to.update_rule = MakeComponent(from.update_rule().name(), from.update_rule().parameters());
+  to.dimension = from.input().dimension();
+  to.standardize = static_cast<Standardize>(from.input().standardize());
+  to.labels.assign(from.labels().begin(), from.labels().end());
+  to.max_labels = from.max_labels();
+  if (from.has_l2_penalty()) to.l2_penalty = from.l2_penalty();
+  to.averaging = static_cast<Averaging>(from.averaging());
+  if (from.has_seed()) to.seed = from.seed();
+  to.sampler = from.sampler();
+  to.batch_rows = from.batch_rows();
+  if (from.has_max_batch_delay()) to.max_batch_delay = FromProto(from.max_batch_delay());
+  to.block_features = from.block_features();
+  to.max_features = from.max_features();
+  to.when_full = static_cast<WhenFull>(from.when_full());
+  to.warmup_rows = from.warmup_rows();
+  return to;
+}
+
+v1::ValidationMetrics ToProto(const ValidationMetrics& from) {
+  v1::ValidationMetrics to;
+  to.set_recent_loss(from.recent_loss);
+  to.set_mean_loss(from.mean_loss);
+  to.set_recent_error_rate(from.recent_error_rate);
+  to.set_mean_error_rate(from.mean_error_rate);
+  to.set_recent_squared_error(from.recent_squared_error);
+  to.set_mean_squared_error(from.mean_squared_error);
+  to.set_rows(from.rows);
+  return to;
+}
+
+ValidationMetrics FromProto(const v1::ValidationMetrics& from) {
+  return {.recent_loss = from.recent_loss(),
+          .mean_loss = from.mean_loss(),
+          .recent_error_rate = from.recent_error_rate(),
+          .mean_error_rate = from.mean_error_rate(),
+          .recent_squared_error = from.recent_squared_error(),
+          .mean_squared_error = from.mean_squared_error(),
+          .rows = from.rows()};
+}
+
+v1::Model ToProto(const ModelInfo& from) {
+  v1::Model to;
+  to.set_name(from.name);
+  to.set_uid(from.uid);
+  *to.mutable_config() = ToProto(from.config);
+  const absl::Duration since_epoch = from.create_time - absl::UnixEpoch();
+  absl::Duration rest;
+  to.mutable_create_time()->set_seconds(
+      absl::IDivDuration(absl::Floor(since_epoch, absl::Seconds(1)), absl::Seconds(1), &rest));
+  to.mutable_create_time()->set_nanos(static_cast<int32_t>(
+      absl::ToInt64Nanoseconds(since_epoch - absl::Floor(since_epoch, absl::Seconds(1)))));
+  v1::ModelState& state = *to.mutable_state();
+  state.set_phase(static_cast<v1::Phase>(from.phase));
+  state.set_step(from.step);
+  state.set_num_features(from.num_features);
+  state.set_rows_learned(from.rows_learned);
+  state.set_rows_pending(from.rows_pending);
+  state.set_rows_rejected(from.rows_rejected);
+  state.set_sequence(from.sequence);
+  state.set_fingerprint(from.fingerprint);
+  if (from.resolved) Fill(*from.resolved, state.mutable_resolved());
+  if (from.validation) *state.mutable_validation() = ToProto(*from.validation);
+  state.set_failure(from.failure);
+  return to;
+}
+
+ModelInfo FromProto(const v1::Model& from) {
+  ModelInfo to;
+  to.name = from.name();
+  to.uid = from.uid();
+  to.config = FromProto(from.config());
+  to.create_time = absl::FromUnixSeconds(from.create_time().seconds()) +
+                   absl::Nanoseconds(from.create_time().nanos());
+  const v1::ModelState& state = from.state();
+  to.phase = static_cast<Phase>(state.phase());
+  to.step = state.step();
+  to.num_features = state.num_features();
+  to.rows_learned = state.rows_learned();
+  to.rows_pending = state.rows_pending();
+  to.rows_rejected = state.rows_rejected();
+  to.sequence = state.sequence();
+  to.fingerprint = state.fingerprint();
+  if (state.has_resolved()) to.resolved = FromProto(state.resolved());
+  if (state.has_validation()) to.validation = FromProto(state.validation());
+  to.failure = state.failure();
+  return to;
+}
+
+v1::ComponentInfo ToProto(const ComponentInfo& from) {
+  v1::ComponentInfo to;
+  to.set_name(from.name);
+  to.set_documentation(from.documentation);
+  for (const ParameterInfo& parameter : from.parameters) {
+    v1::ParameterInfo* added = to.add_parameters();
+    added->set_name(parameter.name);
+    added->set_documentation(parameter.documentation);
+    added->set_min(parameter.min);
+    added->set_max(parameter.max);
+    if (parameter.default_value) added->set_default_value(*parameter.default_value);
+  }
+  return to;
+}
+
+ComponentInfo FromProto(const v1::ComponentInfo& from) {
+  ComponentInfo to{.name = from.name(), .documentation = from.documentation(), .parameters = {}};
+  for (const v1::ParameterInfo& parameter : from.parameters()) {
+    ParameterInfo& added = to.parameters.emplace_back();
+    added.name = parameter.name();
+    added.documentation = parameter.documentation();
+    added.min = parameter.min();
+    added.max = parameter.max();
+    if (parameter.has_default_value()) added.default_value = parameter.default_value();
+  }
+  return to;
+}
+
+v1::Prediction ToProto(const Prediction& from) {
+  v1::Prediction to;
+  to.mutable_scores()->Add(from.scores.begin(), from.scores.end());
+  to.set_label(from.label);
+  for (const ClassProbability& probability : from.probabilities) {
+    v1::ClassProbability* added = to.add_probabilities();
+    added->set_label(probability.label);
+    added->set_value(probability.value);
+  }
+  to.set_value(from.value);
+  return to;
+}
+
+PredictResult FromProto(v1::PredictResponse from) {
+  PredictResult to;
+  to.predictions.reserve(from.predictions_size());
+  for (v1::Prediction& prediction : *from.mutable_predictions()) {
+    Prediction& added = to.predictions.emplace_back();
+    added.scores.assign(prediction.scores().begin(), prediction.scores().end());
+    added.label = std::move(*prediction.mutable_label());
+    for (v1::ClassProbability& probability : *prediction.mutable_probabilities()) {
+      added.probabilities.push_back(
+          {.label = std::move(*probability.mutable_label()), .value = probability.value()});
+    }
+    added.value = prediction.value();
+  }
+  to.step = from.step();
+  to.sequence = from.sequence();
+  to.num_features = from.num_features();
+  to.model_uid = from.model_uid();
+  return to;
+}
+
+v1::EvaluateResponse ToProto(const EvaluateResult& from) {
+  v1::EvaluateResponse to;
+  to.mutable_metrics()->insert(from.metrics.begin(), from.metrics.end());
+  to.set_rows(from.rows);
+  to.set_step(from.step);
+  to.set_sequence(from.sequence);
+  to.set_num_features(from.num_features);
+  to.set_model_uid(from.model_uid);
+  return to;
+}
+
+EvaluateResult FromProto(const v1::EvaluateResponse& from) {
+  EvaluateResult to;
+  to.metrics.insert(from.metrics().begin(), from.metrics().end());
+  to.rows = from.rows();
+  to.step = from.step();
+  to.sequence = from.sequence();
+  to.num_features = from.num_features();
+  to.model_uid = from.model_uid();
+  return to;
+}
+
+UpdateResult FromProto(const v1::UpdateResponse& from) {
+  UpdateResult to;
+  to.sequence = from.sequence();
+  to.step = from.step();
+  to.rows_accepted = from.rows_accepted();
+  for (const v1::RejectedSample& rejected : from.rejected()) {
+    to.rejected.push_back(FromProto(rejected));
+  }
+  to.next_producer_sequence = from.next_producer_sequence();
+  to.duplicate = from.duplicate();
+  return to;
+}
+
+RejectedRow FromProto(const v1::RejectedSample& from) {
+  return {.row = from.producer_sequence(), .status = FromProto(from.status())};
+}
+
+absl::Status FromProto(const google::rpc::Status& from) {
+  absl::Status to(static_cast<absl::StatusCode>(from.code()), from.message());
+  if (!to.ok()) to.SetPayload(kErrorDetailsUrl, absl::Cord(from.SerializeAsString()));
+  return to;
+}
+
+}  // namespace kernelstream::client

@@ -1,0 +1,308 @@
+#include "client/src/readers/csv_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/src/readers/numbers.h"
+#include "client/src/utf8.h"
+
+namespace kernelstream::client {
+namespace {
+
+constexpr size_t kMostListedColumns = 30;
+
+char DetectSeparator(absl::string_view line) {
+  char best = ',';
+  ptrdiff_t most = 0;
+  for (const char candidate : {',', ';', '\t'}) {
+    bool quoted = false;
+    ptrdiff_t count = 0;
+    for (const char c : line) {
+      if (c == '"') quoted = !quoted;
+      count += !quoted && c == candidate ? 1 : 0;
+    }
+    if (count > most) {
+      most = count;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+// True if text ends within quotes, beginning within them if `quoted`.
+bool EndsQuoted(absl::string_view text, bool quoted) {
+  return (std::count(text.begin(), text.end(), '"') % 2 == 1) != quoted;
+}
+
+bool IsNumber(absl::string_view text) {
+  double value = 0;
+  return ParseTarget(text, &value).ok();
+}
+
+std::string ListColumns(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kMostListedColumns);
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+                      shown < names.size() ? ", ..." : "");
+}
+
+}  // namespace
+
+CsvReader::CsvReader(std::unique_ptr<ByteSource> source, ReaderOptions options)
+    : source_(std::move(source)),
+      options_(std::move(options)),
+      target_type_(options_.target_type) {}
+
+absl::Status CsvReader::Located(uint64_t line, absl::string_view column,
+                                absl::string_view message) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(source_->name(), ", line ", line,
+                   column.empty() ? "" : absl::StrCat(", column ", Quote(column)), ": ", message));
+}
+
+absl::StatusOr<bool> CsvReader::ReadRecord() {
+  record_.clear();
+  bool quoted = false;
+  do {
+    absl::StatusOr<bool> more = source_->ReadLine(&line_);
+    if (!more.ok()) return more;
+    if (!*more) {
+      if (!quoted) return false;
+      return Located(record_line_, "", "a quote is opened and never closed; close it");
+    }
+    if (quoted) {
+      record_ += '\n';
+    } else {
+      record_line_ = source_->line_number();
+      if (absl::StripAsciiWhitespace(line_).empty()) continue;
+    }
+    quoted = EndsQuoted(line_, quoted);
+    record_ += line_;
+    if (record_.size() > ByteSource::kMaxLineBytes) {
+      return Located(record_line_, "",
+                     absl::StrCat("the record is longer than ", ByteSource::kMaxLineBytes >> 20,
+                                  " MiB; is a quote not closed?"));
+    }
+  } while (quoted || record_.empty());
+  if (options_.separator == 0) options_.separator = DetectSeparator(record_);
+  if (absl::Status status = SplitRecord(); !status.ok()) return status;
+  return true;
+}
+
+absl::Status CsvReader::SplitRecord() {
+  num_cells_ = 0;
+  size_t at = 0;
+  while (true) {
+    if (cells_.size() == num_cells_) cells_.emplace_back();
+    std::string& cell = cells_[num_cells_++];
+    cell.clear();
+    const size_t start = record_.find_first_not_of(' ', at);
+    if (start != std::string::npos && record_[start] == '"') {
+      at = start + 1;
+      while (at < record_.size()) {
+        const size_t quote = record_.find('"', at);
+        cell.append(record_, at, quote - at);
+        at = quote == std::string::npos ? record_.size() : quote + 1;
+        if (at >= record_.size() || record_[at] != '"') break;
+        cell += '"';
+        ++at;
+      }
+      while (at < record_.size() && record_[at] == ' ') ++at;
+      if (at < record_.size() && record_[at] != options_.separator) {
+        return Located(record_line_, num_cells_ <= names_.size() ? names_[num_cells_ - 1] : "",
+                       absl::StrCat("text after the closing quote of ", Quote(cell),
+                                    "; double the quotes inside a quoted cell"));
+      }
+    } else {
+      const size_t end = std::min(record_.find(options_.separator, at), record_.size());
+      cell = std::string(
+          absl::StripAsciiWhitespace(absl::string_view(record_).substr(at, end - at)));
+      at = end;
+    }
+    if (at >= record_.size()) return absl::OkStatus();
+    ++at;
+  }
+}
+
+absl::Status CsvReader::Open() {
+  absl::StatusOr<bool> more = ReadRecord();
+  if (!more.ok()) {
+    return absl::IsInvalidArgument(more.status())
+               ? absl::FailedPreconditionError(more.status().message())
+               : more.status();
+  }
+  if (!*more) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(source_->name(), " is empty; a CSV file has a header and rows"));
+  }
+  names_.assign(cells_.begin(), cells_.begin() + num_cells_);
+  if (options_.header) {
+    if (num_cells_ > 0 && std::all_of(names_.begin(), names_.end(), IsNumber)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(source_->name(), ", line ", record_line_,
+                       " has only numbers where the names of the columns are expected; give "
+                       "--no-header if the file begins with a row"));
+    }
+    if (!IsUtf8(record_)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(source_->name(), ", line ", record_line_,
+                       " is not UTF-8; convert it, for example with iconv -f latin1 -t utf-8"));
+    }
+  } else {
+    for (size_t i = 0; i < names_.size(); ++i) names_[i] = absl::StrCat(i + 1);
+    record_waiting_ = true;
+  }
+  return SettleColumns();
+}
+
+std::optional<size_t> CsvReader::ChooseTarget(size_t candidates) {
+  if (!options_.target.empty()) {
+    const auto named = std::find(names_.begin(), names_.end(), options_.target);
+    if (named == names_.end()) return std::nullopt;
+    return named - names_.begin();
+  }
+  if (!options_.target_required && options_.dimension == candidates) return std::nullopt;
+  std::optional<size_t> last;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (roles_[i] != Role::kFeature) continue;
+    last = i;
+    for (const absl::string_view name : {"target", "label", "class", "y"}) {
+      if (options_.header && absl::EqualsIgnoreCase(names_[i], name)) return i;
+    }
+  }
+  const bool one_too_many = options_.dimension != 0 && candidates == options_.dimension + 1;
+  return options_.target_required || one_too_many ? last : std::nullopt;
+}
+
+absl::Status CsvReader::SettleColumns() {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (std::find(names_.begin(), names_.begin() + i, names_[i]) != names_.begin() + i) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          source_->name(), ": the column ", Quote(names_[i]), " occurs twice; rename one"));
+    }
+  }
+  roles_.assign(names_.size(), Role::kFeature);
+  auto mark = [this](const std::string& name, Role role, absl::string_view flag) {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) {
+      return absl::NotFoundError(absl::StrCat(source_->name(), " has no column ", Quote(name), " (",
+                                              flag, "); it has ", ListColumns(names_)));
+    }
+    roles_[found - names_.begin()] = role;
+    return absl::OkStatus();
+  };
+  for (const std::string& name : options_.drop) {
+    if (absl::Status status = mark(name, Role::kDropped, "--drop"); !status.ok()) return status;
+  }
+  if (!options_.weight.empty()) {
+    absl::Status status = mark(options_.weight, Role::kWeight, "--weight");
+    if (!status.ok() && options_.target_required) return status;
+  }
+  const size_t candidates = std::count(roles_.begin(), roles_.end(), Role::kFeature);
+  const std::optional<size_t> target = ChooseTarget(candidates);
+  if (target) {
+    roles_[*target] = Role::kTarget;
+    if (options_.target.empty()) {
+      notes_.push_back(absl::StrCat("the target is column ", Quote(names_[*target]),
+                                    " (--target to choose another)"));
+    }
+  } else if (options_.target_required) {
+    return absl::NotFoundError(absl::StrCat(source_->name(), " has no column ",
+                                            Quote(options_.target), " (--target); it has ",
+                                            ListColumns(names_)));
+  }
+  num_features_ = std::count(roles_.begin(), roles_.end(), Role::kFeature);
+  if (num_features_ == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(source_->name(), " has no column left to learn from; it has ",
+                     ListColumns(names_), " (is the separator right? --separator)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> CsvReader::Next(SourceRow* row) {
+  while (true) {
+    if (!std::exchange(record_waiting_, false)) {
+      absl::StatusOr<bool> more = ReadRecord();
+      if (!more.ok()) row->line = record_line_;
+      if (!more.ok() || !*more) return more;
+    }
+    row->line = record_line_;
+    row->row = Row();
+    bool skip = false;
+    if (absl::Status status = ParseRecord(&row->row, &skip); !status.ok()) return status;
+    if (!skip) return true;
+    ++skipped_rows_;
+  }
+}
+
+absl::Status CsvReader::ParseTargetCell(const std::string& cell, Row* row) {
+  if (target_type_ == TargetType::kAuto) {
+    target_type_ = IsNumber(cell) ? TargetType::kNumber : TargetType::kLabel;
+  }
+  if (target_type_ == TargetType::kLabel) {
+    if (!IsUtf8(cell)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Quote(cell), " is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"));
+    }
+    row->target = cell;
+    return absl::OkStatus();
+  }
+  double value = 0;
+  if (absl::Status status = ParseTarget(cell, &value); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        status.message(), "; targets are numbers here (--target-type label takes them as labels)"));
+  }
+  row->target = value;
+  return absl::OkStatus();
+}
+
+absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
+  if (num_cells_ != names_.size()) {
+    return Located(record_line_, "",
+                   absl::StrCat("has ", num_cells_, " cells where ", names_.size(),
+                                " are expected; check separators and quotes"));
+  }
+  DenseFeatures features;
+  features.values.reserve(num_features_);
+  for (size_t i = 0; i < num_cells_; ++i) {
+    const std::string& cell = cells_[i];
+    const Role role = roles_[i];
+    if (role == Role::kDropped || (role == Role::kTarget && !options_.target_required)) continue;
+    const bool text_label = role == Role::kTarget && target_type_ == TargetType::kLabel;
+    if (text_label ? cell.empty() : IsMissing(cell)) {
+      if (options_.missing == Missing::kSkip) {
+        *skip = true;
+        return absl::OkStatus();
+      }
+      if (options_.missing == Missing::kError || role != Role::kFeature) {
+        return Located(record_line_, names_[i],
+                       absl::StrCat("no value (", Quote(cell), "); fill it in, or give --missing ",
+                                    role == Role::kFeature ? "skip or --missing zero" : "skip"));
+      }
+      features.values.push_back(0);
+      continue;
+    }
+    absl::Status status;
+    if (role == Role::kTarget) {
+      status = ParseTargetCell(cell, row);
+    } else if (role == Role::kWeight) {
+      status = ParseTarget(cell, &row->weight.emplace());
+    } else {
+      status = ParseFeature(cell, &features.values.emplace_back());
+      if (!status.ok() && absl::EndsWith(status.message(), "is not a number")) {
+        status = absl::InvalidArgumentError(absl::StrCat(
+            status.message(), "; encode it as numbers (one column of 0 and 1 per category), or "
+                              "leave the column out with --drop ", names_[i]));
+      }
+    }
+    if (!status.ok()) return Located(record_line_, names_[i], status.message());
+  }
+  row->features = std::move(features);
+  return absl::OkStatus();
+}
+
+}  // namespace kernelstream::client

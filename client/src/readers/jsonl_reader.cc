@@ -1,0 +1,195 @@
+#include "client/src/readers/jsonl_reader.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/src/readers/numbers.h"
+#include "nlohmann/json.hpp"
+
+namespace kernelstream::client {
+namespace {
+
+using Json = nlohmann::json;
+
+// Set when a value is missing and such rows are to be left out.
+constexpr absl::StatusCode kSkipRow = absl::StatusCode::kNotFound;
+
+absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentError(message); }
+
+// Duplicate keys would silently lose values, so keys are counted while parsing. What the library throws ends here.
+absl::Status ParseObject(const std::string& line, Json* object) {
+  size_t keys = 0;
+  size_t feature_keys = 0;
+  bool in_features = false;
+  bool too_deep = false;
+  const Json::parser_callback_t count = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > 3) too_deep = true;
+    if (event != Json::parse_event_t::key) return true;
+    if (depth == 1) {
+      ++keys;
+      in_features = parsed == "features";
+    } else if (depth == 2 && in_features) {
+      ++feature_keys;
+    }
+    return true;
+  };
+  try {
+    *object = Json::parse(line, count);
+  } catch (const Json::parse_error& error) {
+    return Invalid(absl::StrCat("not JSON at byte ", error.byte,
+                                "; each line has to be one object like "
+                                "{\"features\": [0.5, 2], \"target\": 1}"));
+  } catch (const Json::exception&) {
+    return Invalid("a number is too large; values go up to 1e30, so rescale that input");
+  }
+  if (!object->is_object() || too_deep) {
+    return Invalid("not an object like {\"features\": [0.5, 2], \"target\": 1}");
+  }
+  const auto features = object->find("features");
+  if (keys != object->size()) return Invalid("a key occurs twice; name each key once");
+  if (features != object->end() && features->is_object() && features->size() != feature_keys) {
+    return Invalid("an index in features occurs twice; give each index one value");
+  }
+  return absl::OkStatus();
+}
+
+// The message lacks where: see At.
+absl::Status ParseValue(const Json& json, Missing missing, float* value) {
+  if (json.is_null()) {
+    *value = 0;
+    if (missing == Missing::kZero) return absl::OkStatus();
+    if (missing == Missing::kSkip) return absl::Status(kSkipRow, "missing");
+    return Invalid("has no value (null); correct the line, or give --missing skip or zero");
+  }
+  if (!json.is_number()) return Invalid(absl::StrCat("is ", json.type_name(), "; give a number"));
+  const double wide = json.get<double>();
+  if (std::abs(wide) > FLT_MAX) {
+    return Invalid(absl::StrCat("is ", wide, "; values go up to 1e30, so rescale it"));
+  }
+  *value = static_cast<float>(wide);
+  return absl::OkStatus();
+}
+
+template <typename Index>
+absl::Status At(const Index& index, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("features[", index, "] ", status.message()));
+}
+
+absl::Status ParseFeatures(const Json& json, Missing missing, Features* features) {
+  if (json.is_array()) {
+    DenseFeatures dense;
+    dense.values.resize(json.size());
+    for (size_t i = 0; i < json.size(); ++i) {
+      if (absl::Status status = ParseValue(json[i], missing, &dense.values[i]); !status.ok()) {
+        return At(i, status);
+      }
+    }
+    *features = std::move(dense);
+    return absl::OkStatus();
+  }
+  if (!json.is_object()) {
+    return Invalid(absl::StrCat("features is ", json.type_name(),
+                                "; give an array of numbers, or an object from index to number"));
+  }
+  std::vector<std::pair<uint64_t, float>> entries;
+  for (const auto& [key, value] : json.items()) {
+    uint64_t index = 0;
+    if (!absl::SimpleAtoi(key, &index) || !std::all_of(key.begin(), key.end(), absl::ascii_isdigit)) {
+      return Invalid(absl::StrCat("the index ", Quote(key), " in features is not a whole number from 0"));
+    }
+    float number = 0;
+    if (absl::Status status = ParseValue(value, missing, &number); !status.ok()) {
+      return At(key, status);
+    }
+    entries.emplace_back(index, number);
+  }
+  std::sort(entries.begin(), entries.end());
+  SparseFeatures sparse;
+  for (const auto& [index, value] : entries) {
+    if (!sparse.indices.empty() && sparse.indices.back() == index) {
+      return Invalid(absl::StrCat("index ", index, " in features occurs twice; give it one value"));
+    }
+    sparse.indices.push_back(index);
+    sparse.values.push_back(value);
+  }
+  *features = std::move(sparse);
+  return absl::OkStatus();
+}
+
+absl::Status ParseTargetOf(const Json& object, Row* row) {
+  const auto target = object.find("target");
+  if (target == object.end() || target->is_null()) {
+    return Invalid("there is no \"target\"; give a number or a label");
+  }
+  if (target->is_string()) {
+    row->target = target->get<std::string>();
+  } else if (target->is_number()) {
+    row->target = target->get<double>();
+  } else {
+    return Invalid(absl::StrCat("target is ", target->type_name(), "; give a number or a label"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseRow(const std::string& line, const ReaderOptions& options, Row* row) {
+  Json object;
+  if (absl::Status status = ParseObject(line, &object); !status.ok()) return status;
+  const auto features = object.find("features");
+  if (features == object.end()) return Invalid("there is no \"features\"; give an array of numbers");
+  if (absl::Status status = ParseFeatures(*features, options.missing, &row->features); !status.ok()) {
+    return status;
+  }
+  if (options.target_required) {
+    if (absl::Status status = ParseTargetOf(object, row); !status.ok()) return status;
+    if (options.target_type == TargetType::kLabel && std::holds_alternative<double>(row->target)) {
+      row->target = object["target"].dump();
+    } else if (options.target_type == TargetType::kNumber &&
+               std::holds_alternative<std::string>(row->target)) {
+      return Invalid(absl::StrCat("target is ", Quote(std::get<std::string>(row->target)),
+                                  "; numbers are expected (--target-type)"));
+    }
+  }
+  if (const auto weight = object.find("weight"); weight != object.end() && !weight->is_null()) {
+    if (!weight->is_number()) {
+      return Invalid(absl::StrCat("weight is ", weight->type_name(), "; give a number above 0"));
+    }
+    row->weight = weight->get<double>();
+  }
+  for (const auto& [key, value] : object.items()) {
+    if (key != "features" && key != "target" && key != "weight") {
+      return Invalid(absl::StrCat("unknown key ", Quote(key), "; known: features, target, weight"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+JsonLinesReader::JsonLinesReader(std::unique_ptr<ByteSource> source, ReaderOptions options)
+    : source_(std::move(source)), options_(std::move(options)) {}
+
+absl::StatusOr<bool> JsonLinesReader::Next(SourceRow* row) {
+  while (true) {
+    absl::StatusOr<bool> more = source_->ReadLine(&line_);
+    if (!more.ok() || !*more) return more;
+    if (absl::StripAsciiWhitespace(line_).empty()) continue;
+    row->line = source_->line_number();
+    row->row = Row();
+    const absl::Status status = ParseRow(line_, options_, &row->row);
+    if (status.ok()) return true;
+    if (status.code() == kSkipRow) {
+      ++skipped_rows_;
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(source_->name(), ", line ", row->line, ": ", status.message()));
+  }
+}
+
+}  // namespace kernelstream::client
