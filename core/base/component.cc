@@ -8,7 +8,7 @@
 
 namespace kernelstream {
 
-absl::StatusOr<ParameterMap> CompleteParameters(std::string_view kind, const ComponentDoc& doc,
+absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const ComponentDoc& doc,
                                                 const ParameterMap& given) {
   ParameterMap complete;
   for (const ParameterDoc& parameter : doc.parameters) {
@@ -42,8 +42,8 @@ absl::StatusOr<ParameterMap> CompleteParameters(std::string_view kind, const Com
   return complete;
 }
 
-absl::Status UnknownComponent(std::string_view kind, std::string_view name,
-                              std::span<const std::string_view> known) {
+absl::Status UnknownComponent(absl::string_view kind, absl::string_view name,
+                              std::span<const absl::string_view> known) {
   return InvalidField(absl::StrCat(kind, ".name"),
                       absl::StrCat(name.empty() ? absl::StrCat("no ", kind, " is named")
                                                 : absl::StrCat("unknown ", kind, " \"", name, "\""),

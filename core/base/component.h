@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,8 +25,8 @@ struct ComponentConfig {
 
 // One parameter of a registered part.
 struct ParameterDoc {
-  std::string_view name;
-  std::string_view doc;
+  absl::string_view name;
+  absl::string_view doc;
   double min;
   double max;
   // Absent: chosen from the data.
@@ -36,19 +36,19 @@ struct ParameterDoc {
 
 // A registered part, for catalogues and messages.
 struct ComponentDoc {
-  std::string_view name;
-  std::string_view doc;
+  absl::string_view name;
+  absl::string_view doc;
   std::span<const ParameterDoc> parameters;
 };
 
 // Checks names and ranges, and fills in the parameters that have a default. `kind` is "kernel", "loss", ...: it
 // starts the field path and the message. INVALID_ARGUMENT lists the known parameters and their ranges.
-absl::StatusOr<ParameterMap> CompleteParameters(std::string_view kind, const ComponentDoc& doc,
+absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const ComponentDoc& doc,
                                                 const ParameterMap& given);
 
 // INVALID_ARGUMENT: unknown `kind` named `name`; lists the known ones.
-absl::Status UnknownComponent(std::string_view kind, std::string_view name,
-                              std::span<const std::string_view> known);
+absl::Status UnknownComponent(absl::string_view kind, absl::string_view name,
+                              std::span<const absl::string_view> known);
 
 }  // namespace kernelstream
 

@@ -5,10 +5,10 @@
 
 namespace kernelstream {
 namespace {
-constexpr std::string_view kFieldPayload = "kernelstream/field";
+constexpr absl::string_view kFieldPayload = "kernelstream/field";
 }  // namespace
 
-absl::Status InvalidField(std::string_view path, std::string_view message) {
+absl::Status InvalidField(absl::string_view path, absl::string_view message) {
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kFieldPayload, absl::Cord(path));
   return status;
@@ -19,7 +19,7 @@ std::string FieldPathOf(const absl::Status& status) {
   return payload.has_value() ? std::string(*payload) : std::string();
 }
 
-absl::Status PrefixField(std::string_view prefix, const absl::Status& status) {
+absl::Status PrefixField(absl::string_view prefix, const absl::Status& status) {
   if (status.ok()) return status;
   absl::Status out = status;
   out.SetPayload(kFieldPayload, absl::Cord(absl::StrCat(prefix, FieldPathOf(status))));

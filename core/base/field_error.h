@@ -3,7 +3,7 @@
 #define KERNELSTREAM_CORE_BASE_FIELD_ERROR_H_
 
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 
@@ -11,13 +11,13 @@ namespace kernelstream {
 
 // INVALID_ARGUMENT about one field. `path` is relative to the object checked, dotted, with [i] for elements
 // ("features.dense.values[7]", "kernel.parameters[bandwidth]"); the service prefixes where the object stands.
-absl::Status InvalidField(std::string_view path, std::string_view message);
+absl::Status InvalidField(absl::string_view path, absl::string_view message);
 
 // The path given to InvalidField, or "" if the status carries none.
 std::string FieldPathOf(const absl::Status& status);
 
 // The same error about prefix + path (prefix "samples[3]." for example).
-absl::Status PrefixField(std::string_view prefix, const absl::Status& status);
+absl::Status PrefixField(absl::string_view prefix, const absl::Status& status);
 
 }  // namespace kernelstream
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "absl/status/statusor.h"
 #include "core/base/component.h"

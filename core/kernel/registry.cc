@@ -10,15 +10,15 @@ namespace kernelstream {
 
 namespace {
 
-const KernelEntry* Find(std::string_view name) {
+const KernelEntry* Find(absl::string_view name) {
   for (const KernelEntry& entry : KernelRegistry()) {
     if (entry.doc.name == name) return &entry;
   }
   return nullptr;
 }
 
-absl::Status Unknown(std::string_view name) {
-  std::vector<std::string_view> known;
+absl::Status Unknown(absl::string_view name) {
+  std::vector<absl::string_view> known;
   for (const KernelEntry& entry : KernelRegistry()) known.push_back(entry.doc.name);
   return UnknownComponent("kernel", name, known);
 }

@@ -22,7 +22,7 @@ std::span<const LossEntry> LossRegistry() {
 }
 
 absl::StatusOr<std::unique_ptr<const Loss>> MakeLoss(ComponentConfig& config) {
-  std::vector<std::string_view> known;
+  std::vector<absl::string_view> known;
   for (const LossEntry& entry : LossRegistry()) {
     if (entry.doc.name != config.name) {
       known.push_back(entry.doc.name);
@@ -36,19 +36,19 @@ absl::StatusOr<std::unique_ptr<const Loss>> MakeLoss(ComponentConfig& config) {
   return UnknownComponent("loss", config.name, known);
 }
 
-absl::Status CheckBinaryTarget(std::string_view loss, double target) {
+absl::Status CheckBinaryTarget(absl::string_view loss, double target) {
   if (target == 1 || target == -1) return absl::OkStatus();
   return InvalidField("value", absl::StrCat("target is ", target, "; loss \"", loss,
                                             "\" takes 1 (positive) and -1 or 0 (negative), or text labels"));
 }
 
-absl::Status CheckClassTarget(std::string_view loss, double target) {
+absl::Status CheckClassTarget(absl::string_view loss, double target) {
   if (target >= 0 && target == std::floor(target)) return absl::OkStatus();
   return InvalidField("value", absl::StrCat("class index is ", target, "; loss \"", loss,
                                             "\" takes whole numbers from 0"));
 }
 
-absl::Status CheckNumberTarget(std::string_view loss, double target) {
+absl::Status CheckNumberTarget(absl::string_view loss, double target) {
   if (std::abs(target) <= 1e30) return absl::OkStatus();  // false for NaN
   return InvalidField("value", absl::StrCat("target is ", target, "; loss \"", loss,
                                             "\" takes finite numbers up to 1e30 in size"));

@@ -2,18 +2,18 @@
 #ifndef KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_
 #define KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_
 
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 
 namespace kernelstream {
 
 // -1 or +1.
-absl::Status CheckBinaryTarget(std::string_view loss, double target);
+absl::Status CheckBinaryTarget(absl::string_view loss, double target);
 // A whole number, 0 or more.
-absl::Status CheckClassTarget(std::string_view loss, double target);
+absl::Status CheckClassTarget(absl::string_view loss, double target);
 // Finite, |target| <= 1e30.
-absl::Status CheckNumberTarget(std::string_view loss, double target);
+absl::Status CheckNumberTarget(absl::string_view loss, double target);
 
 }  // namespace kernelstream
 

@@ -13,7 +13,7 @@ namespace kernelstream {
 namespace {
 
 template <typename T>
-absl::Status CheckRange(std::string_view field, T value, T low, T high) {
+absl::Status CheckRange(absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return absl::OkStatus();  // false for NaN
   return InvalidField(field, absl::StrCat(field, " is ", value, "; expected ", low, " to ", high));
 }
@@ -22,7 +22,7 @@ absl::Status CompleteRule(ModelConfig& config) {
   if (config.update_rule.name.empty()) config.update_rule.name = "proximal";
   const UpdateRuleEntry* rule = FindUpdateRule(config.update_rule.name);
   if (rule == nullptr) {
-    std::vector<std::string_view> known;
+    std::vector<absl::string_view> known;
     for (const UpdateRuleEntry& entry : UpdateRuleRegistry()) known.push_back(entry.doc.name);
     return UnknownComponent("update_rule", config.update_rule.name, known);
   }

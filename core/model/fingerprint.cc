@@ -1,13 +1,13 @@
 #include "core/model/fingerprint.h"
 
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "core/base/digest.h"
 
 namespace kernelstream {
 namespace {
 
-void Add(Digest128& digest, std::string_view text) {
+void Add(Digest128& digest, absl::string_view text) {
   digest.AddU64(text.size());
   digest.Add(text.data(), text.size());
 }

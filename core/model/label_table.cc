@@ -60,7 +60,7 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
   }
   const Key key = KeyOf(target);
   if (const auto it = index_.find(key.text); it != index_.end()) return it->second;
-  const std::string_view field = target.is_label ? "label" : "value";
+  const absl::string_view field = target.is_label ? "label" : "value";
   if (fixed_) {
     return InvalidField(field, absl::StrCat("label \"", key.text, "\" is not one of the model's labels: ",
                                             Listed(labels_)));

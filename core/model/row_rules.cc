@@ -31,9 +31,9 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   return std::unique_ptr<const RowRules>(std::move(rules));
 }
 
-absl::Status RowRules::CheckInput(std::string_view model, uint32_t dimension,
+absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
                                   const RowView& row) const {
-  const std::string_view kind = row.sparse ? "sparse" : "dense";
+  const absl::string_view kind = row.sparse ? "sparse" : "dense";
   const std::string where = absl::StrCat("features.", kind);
   if (!row.sparse) {
     if (row.values.empty()) {
@@ -79,7 +79,7 @@ absl::Status RowRules::CheckInput(std::string_view model, uint32_t dimension,
   return PrefixField(absl::StrCat(where, "."), kernel_->CheckInput(row.values));
 }
 
-absl::Status RowRules::CheckTarget(std::string_view model, const TargetView& target, float weight,
+absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& target, float weight,
                                    double offset, double scale) const {
   if (!(weight > 0) || !(weight <= kLargestWeight)) {
     return InvalidField("weight", absl::StrCat("model \"", model, "\": weight is ", weight,

@@ -38,10 +38,10 @@ void SampleBatch::SetTarget(double value) {
   rows_.back().is_label = false;
 }
 
-void SampleBatch::SetLabel(std::string_view label) {
+void SampleBatch::SetLabel(absl::string_view label) {
   Row& row = rows_.back();
   labels_.resize(row.label_begin);
-  labels_.append(label);
+  labels_.append(label.data(), label.size());
   row.label_size = static_cast<uint32_t>(label.size());
   row.is_label = true;
 }
@@ -86,7 +86,7 @@ TargetView SampleBatch::target(size_t i) const {
   TargetView view;
   view.is_label = row.is_label;
   view.value = row.target;
-  if (row.is_label) view.label = std::string_view(labels_).substr(row.label_begin, row.label_size);
+  if (row.is_label) view.label = absl::string_view(labels_).substr(row.label_begin, row.label_size);
   return view;
 }
 

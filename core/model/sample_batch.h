@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 #include <vector>
 
 namespace kernelstream {
@@ -29,7 +29,7 @@ struct RowView {
 struct TargetView {
   bool is_label = false;
   double value = 0;
-  std::string_view label;
+  absl::string_view label;
 };
 
 // Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few flat arrays:
@@ -47,7 +47,7 @@ class SampleBatch {
   void AddSparse(std::span<const uint32_t> indices, std::span<const float> values);
   // About the row added last.
   void SetTarget(double value);
-  void SetLabel(std::string_view label);
+  void SetLabel(absl::string_view label);
   void SetWeight(float weight);
   // Copies row i of another batch to the end of this one.
   void AppendRow(const SampleBatch& from, size_t i);

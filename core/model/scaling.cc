@@ -8,6 +8,8 @@ namespace {
 
 constexpr double kIqrOfUnitNormal = 1.349;
 constexpr double kFarthestTargetIqrs = 10;
+// Two or three columns of similar size say little about their units.
+constexpr size_t kFewestColumnsOfOneUnit = 8;
 
 // The value at `share` of the sorted values, between neighbours by their distance.
 template <typename T>
@@ -75,6 +77,27 @@ InputScaling InputScaling::FromRows(ConstMatrixView rows) {
     inverse_scale[j] = std::min(static_cast<float>(1 / scale), 1e30f);
   }
   return InputScaling(std::move(shift), std::move(inverse_scale));
+}
+
+bool InputScaling::ShareOneUnit(ConstMatrixView rows) {
+  std::vector<float> largest(rows.cols, 0);
+  std::vector<bool> varies(rows.cols, false);
+  for (size_t i = 0; i < rows.rows; ++i) {
+    const auto row = rows.row(i);
+    for (size_t j = 0; j < rows.cols; ++j) {
+      if (row[j] < 0) return false;
+      largest[j] = std::max(largest[j], row[j]);
+      varies[j] = varies[j] || row[j] != rows.row(0)[j];
+    }
+  }
+  const float top = *std::max_element(largest.begin(), largest.end());
+  size_t varying = 0, reaching = 0;
+  for (size_t j = 0; j < rows.cols; ++j) {
+    if (!varies[j]) continue;
+    ++varying;
+    if (largest[j] >= top / 2) ++reaching;
+  }
+  return varying >= kFewestColumnsOfOneUnit && 2 * reaching >= varying;
 }
 
 void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const {

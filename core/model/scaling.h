@@ -26,6 +26,10 @@ class InputScaling {
   // Frozen from warm-up rows [rows, dim]: columns of zeros and ones are left alone; otherwise the shift is the median and the scale the
   // interquartile range / 1.349 (mean and standard deviation where that is 0; 1 where the column is constant).
   static InputScaling FromRows(ConstMatrixView rows);
+  // True if the columns look like readings of one instrument (pixels, histogram bins): no value is negative and at least half
+  // of the columns that vary reach half of the largest value of all. Scaling such columns one by one would blow up
+  // the rare ones; they are best left as they come.
+  static bool ShareOneUnit(ConstMatrixView rows);
   // From saved vectors.
   InputScaling(std::vector<float> shift, std::vector<float> inverse_scale);
 

@@ -8,7 +8,7 @@
 
 namespace kernelstream {
 
-bool IsUtf8(std::string_view text) {
+bool IsUtf8(absl::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<uint8_t>(text[i]);
     size_t length = 0;
@@ -44,7 +44,7 @@ std::string ShortestDecimal(double value) {
   return std::string(buffer, result.ptr);
 }
 
-std::string Shortened(std::string_view text) {
+std::string Shortened(absl::string_view text) {
   constexpr size_t kShown = 64;
   if (text.size() <= kShown) return absl::Utf8SafeCHexEscape(text);
   return absl::StrCat(absl::Utf8SafeCHexEscape(text.substr(0, kShown)), "...");

@@ -3,16 +3,16 @@
 #define KERNELSTREAM_CORE_MODEL_TEXT_H_
 
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 namespace kernelstream {
 
 // Well-formed UTF-8 (no surrogates, no overlong forms).
-bool IsUtf8(std::string_view text);
+bool IsUtf8(absl::string_view text);
 // Shortest decimal text that reads back as the same float64; "-0" becomes "0".
 std::string ShortestDecimal(double value);
 // At most 64 bytes, for messages, with unprintable bytes escaped.
-std::string Shortened(std::string_view text);
+std::string Shortened(absl::string_view text);
 
 }  // namespace kernelstream
 

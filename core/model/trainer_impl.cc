@@ -142,7 +142,9 @@ void Trainer::Impl::FinishWarmUp() {
     targets[i] = rows.target(i).value;
   }
   const ConstMatrixView x(inputs.data(), rows.size(), dimension);
-  if (config_.standardize != Standardize::kOff) {
+  const bool standardize = config_.standardize == Standardize::kOn ||
+                           (config_.standardize == Standardize::kAuto && !InputScaling::ShareOneUnit(x));
+  if (standardize) {
     const InputScaling scaling = InputScaling::FromRows(x);
     state_.input_shift = scaling.shift();
     state_.input_inverse_scale = scaling.inverse_scale();

@@ -10,7 +10,7 @@ std::span<const UpdateRuleEntry> UpdateRuleRegistry() {
   return entries;
 }
 
-const UpdateRuleEntry* FindUpdateRule(std::string_view name) {
+const UpdateRuleEntry* FindUpdateRule(absl::string_view name) {
   for (const UpdateRuleEntry& entry : UpdateRuleRegistry()) {
     if (entry.doc.name == name) return &entry;
   }

@@ -59,7 +59,7 @@ struct UpdateRuleEntry {
 // proximal and newest_block. Lives for ever.
 std::span<const UpdateRuleEntry> UpdateRuleRegistry();
 // nullptr: unknown.
-const UpdateRuleEntry* FindUpdateRule(std::string_view name);
+const UpdateRuleEntry* FindUpdateRule(absl::string_view name);
 
 }  // namespace kernelstream
 

@@ -1,0 +1,131 @@
+#include "tests/support/data_sets.h"
+
+#include <zlib.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <numbers>
+#include <numeric>
+#include <vector>
+
+#include "core/base/philox.h"
+#include "core/base/quantile.h"
+
+namespace kernelstream {
+namespace {
+
+[[noreturn]] void Die(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  std::abort();
+}
+
+// The whole file, decompressed.
+std::string ReadAll(const std::string& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) Die("cannot open " + path);
+  std::string text;
+  char buffer[1 << 16];
+  int size = 0;
+  while ((size = gzread(file, buffer, sizeof(buffer))) > 0) text.append(buffer, size);
+  gzclose(file);
+  if (size < 0 || text.empty()) Die("cannot read " + path);
+  return text;
+}
+
+uint32_t BigEndian(const std::string& bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  return value;
+}
+
+// Uniform number `i` of the stream `seed`.
+double Uniform(uint64_t seed, uint64_t i) {
+  const PhiloxBlock block = Philox4x32({static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32), 0, 0},
+                                       PhiloxKey(seed));
+  return UniformDouble(block[0], block[1]);
+}
+
+}  // namespace
+
+std::optional<std::string> DataFolder() {
+  const char* folder = std::getenv("KERNELSTREAM_DATA");
+  if (folder == nullptr || !std::filesystem::is_directory(folder)) return std::nullopt;
+  return folder;
+}
+
+SampleBatch ReadLibsvm(const std::string& path) {
+  const std::string text = ReadAll(path);
+  SampleBatch rows;
+  const char* p = text.c_str();
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  while (*p != '\0') {
+    char* end = nullptr;
+    const double target = std::strtod(p, &end);
+    if (end == p) Die("no label in " + path);
+    p = end;
+    indices.clear();
+    values.clear();
+    while (*p == ' ') ++p;
+    while (*p != '\n' && *p != '\0') {
+      indices.push_back(static_cast<uint32_t>(std::strtoul(p, &end, 10)) - 1);
+      if (*end != ':') Die("no colon in " + path);
+      values.push_back(std::strtof(end + 1, &end));
+      p = end;
+      while (*p == ' ') ++p;
+    }
+    if (*p == '\n') ++p;
+    rows.AddSparse(indices, values);
+    rows.SetTarget(target);
+  }
+  return rows;
+}
+
+SampleBatch ReadMnist(const std::string& images, const std::string& labels) {
+  const std::string pixels = ReadAll(images), digits = ReadAll(labels);
+  const size_t count = BigEndian(pixels, 4);
+  constexpr size_t kPixels = 784, kImagesAt = 16, kLabelsAt = 8;
+  if (BigEndian(digits, 4) != count || pixels.size() != kImagesAt + count * kPixels) {
+    Die("not an MNIST file: " + images);
+  }
+  SampleBatch rows;
+  for (size_t i = 0; i < count; ++i) {
+    float* row = rows.AddDense(kPixels);
+    for (size_t j = 0; j < kPixels; ++j) {
+      row[j] = static_cast<float>(static_cast<uint8_t>(pixels[kImagesAt + i * kPixels + j])) / 255.0f;
+    }
+    rows.SetLabel(std::to_string(static_cast<int>(digits[kLabelsAt + i])));
+  }
+  return rows;
+}
+
+SampleBatch Shuffled(const SampleBatch& rows, uint64_t seed) {
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<size_t>(Uniform(seed, i) * static_cast<double>(i))]);
+  }
+  SampleBatch shuffled;
+  for (const size_t i : order) shuffled.AppendRow(rows, i);
+  return shuffled;
+}
+
+double SyntheticFunction(float x0, float x1) {
+  const double norm = std::hypot(x0, x1);
+  return std::cos(0.5 * std::numbers::pi * norm) * std::exp(-0.1 * std::numbers::pi * norm);
+}
+
+SampleBatch SyntheticRows(size_t count, uint64_t seed, double noise) {
+  SampleBatch rows;
+  for (size_t i = 0; i < count; ++i) {
+    const float x[] = {static_cast<float>(10 * Uniform(seed, 3 * i) - 5),
+                       static_cast<float>(10 * Uniform(seed, 3 * i + 1) - 5)};
+    rows.AddDense(x);
+    rows.SetTarget(SyntheticFunction(x[0], x[1]) + noise * NormalQuantile(Uniform(seed, 3 * i + 2)));
+  }
+  return rows;
+}
+
+}  // namespace kernelstream
