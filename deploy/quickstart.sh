@@ -82,7 +82,7 @@ show kernelstream create adult --loss logistic
 
 step "Stream $(zcat "$train" | wc -l) rows: does this person earn more than 50 000 dollars a year?"
 started=$(date +%s%N)
-show kernelstream update adult --input "$train" --format libsvm --ack applied
+show kernelstream update adult --input "$train" --format libsvm
 elapsed_ms=$((($(date +%s%N) - started) / 1000000 + 1))
 echo "$(($(zcat "$train" | wc -l) * 1000 / elapsed_ms)) rows/s from file to published model"
 

@@ -91,7 +91,7 @@ wait_healthy
 uid=$(inside id -u)
 [ "$uid" != 0 ] || fail "the container runs as root"
 inside kernelstream create smoke --loss logistic
-inside kernelstream update smoke --input - --format libsvm --ack applied <"$train"
+inside kernelstream update smoke --input - --format libsvm <"$train"
 zcat "$held_out" | sed -n 1,5p >"$work/five.libsvm"
 inside kernelstream predict smoke --input - --format libsvm <"$work/five.libsvm"
 inside kernelstream evaluate smoke --input - --format libsvm <"$held_out"
