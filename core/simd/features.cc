@@ -9,41 +9,60 @@ namespace kernelstream {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Frequencies that stay in the first-level cache while the rows pass by, and rows that stay in the second-level cache
-// while the frequencies pass by.
-constexpr size_t kHotFrequencyFloats = 4096;
+// Terms of a projection summed at a time, for all rows: their frequencies stay in the first-level cache.
+constexpr size_t kHotTerms = 256;
+// Inputs that stay in the second-level cache while the frequencies pass by.
 constexpr size_t kHotInputFloats = 40960;
-// Rows whose features of one block of panels stay in cache until they are summed.
+// Rows whose features of one block of panels stay in the second-level cache until they are summed, and those that stay in
+// the first-level cache during a group of outputs.
 constexpr size_t kSumChunkRows = 48;
+constexpr size_t kHotSumRows = 24;
+constexpr size_t kHotOutputs = 16;
 
-size_t RowsPerChunk(size_t input_dim) {
-  const size_t tiles = kHotInputFloats / std::max<size_t>(input_dim, 1) / kTileRows;
-  return kTileRows * std::clamp<size_t>(tiles, kSumChunkRows / kTileRows, 64);
-}
+// Panels [first, first + count) of `panels`, terms [first_term, first_term + terms). Panel p, row r goes to
+// out + p * out_stride + 16 r. A projection that is not complete waits there for its next terms.
+struct Piece {
+  const FeaturePanels& panels;
+  size_t first, count;
+  size_t input_dim;
+  size_t first_term, terms;
+  size_t out_stride;
+};
 
-// Features of kRows rows for panels [first, first + count). Panel p, row r goes to out + p * out_stride + 16 r.
-template <size_t kRows, size_t kPanels>
-HWY_INLINE size_t FeatureTile(const FeaturePanels& panels, size_t first, size_t count,
-                              const float* x, size_t stride, size_t input_dim, float* out,
-                              size_t out_stride) {
+// kWhole: the piece has all terms.
+template <size_t kRows, size_t kPanels, bool kWhole>
+HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride, float* out) {
   const FloatTag d;
-  const size_t panel_floats = input_dim * kPanelWidth;
-  const auto scale = hn::Set(d, panels.inverse_bandwidth);
+  const size_t panel_floats = piece.input_dim * kPanelWidth;
+  const bool is_last = kWhole || piece.first_term + piece.terms == piece.input_dim;
+  const auto scale = hn::Set(d, piece.panels.inverse_bandwidth);
   size_t done = 0;
-  for (; done + kPanels <= count; done += kPanels) {
+  for (; done + kPanels <= piece.count; done += kPanels) {
+    float* to = out + done * piece.out_stride;
     Floats acc[kRows * kPanels * kRegs];
-    for (auto& v : acc) v = hn::Zero(d);
-    MultiplyAdd<kRows, kPanels>(x, stride, 1, input_dim,
-                                panels.frequencies + (first + done) * panel_floats, panel_floats,
-                                acc);
-    const float* phases = panels.phases + (first + done) * kPanelWidth;
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t p = 0; p < kPanels; ++p) {
+        for (size_t i = 0; i < kRegs; ++i) {
+          acc[(r * kPanels + p) * kRegs + i] =
+              kWhole || piece.first_term == 0
+                  ? hn::Zero(d)
+                  : hn::LoadU(d, to + p * piece.out_stride + r * kPanelWidth + i * kLanes);
+        }
+      }
+    }
+    const float* frequencies = piece.panels.frequencies +
+                               (piece.first + done) * panel_floats +
+                               piece.first_term * kPanelWidth;
+    MultiplyAdd<kRows, kPanels>(x + piece.first_term, stride, 1, piece.terms, frequencies,
+                                panel_floats, acc);
+    const float* phases = piece.panels.phases + (piece.first + done) * kPanelWidth;
     for (size_t p = 0; p < kPanels; ++p) {
       for (size_t i = 0; i < kRegs; ++i) {
         const auto phase = hn::LoadU(d, phases + p * kPanelWidth + i * kLanes);
         for (size_t r = 0; r < kRows; ++r) {
-          const auto t = hn::MulAdd(acc[(r * kPanels + p) * kRegs + i], scale, phase);
-          hn::StoreU(CosineOfTurns(t), d,
-                     out + (done + p) * out_stride + r * kPanelWidth + i * kLanes);
+          auto value = acc[(r * kPanels + p) * kRegs + i];
+          if (is_last) value = CosineOfTurns(hn::MulAdd(value, scale, phase));
+          hn::StoreU(value, d, to + p * piece.out_stride + r * kPanelWidth + i * kLanes);
         }
       }
     }
@@ -51,42 +70,47 @@ HWY_INLINE size_t FeatureTile(const FeaturePanels& panels, size_t first, size_t 
   return done;
 }
 
-template <size_t kRows>
-void FeaturesOfRows(const FeaturePanels& panels, size_t first, size_t count, const float* x,
-                    size_t stride, size_t input_dim, float* out, size_t out_stride) {
-  constexpr size_t kPanels = PanelsPerTile(kRows);
-  const size_t done = FeatureTile<kRows, kPanels>(panels, first, count, x, stride, input_dim, out,
-                                                  out_stride);
-  if constexpr (kPanels > 1) {
-    FeatureTile<kRows, 1>(panels, first + done, count - done, x, stride, input_dim,
-                          out + done * out_stride, out_stride);
-  }
-}
-
-template <size_t kRows = kTileRows>
-void FeaturesOfTile(size_t rows, const FeaturePanels& panels, size_t first, size_t count,
-                    const float* x, size_t stride, size_t input_dim, float* out,
-                    size_t out_stride) {
+template <bool kWhole, size_t kRows = kTileRows>
+void FeaturesOfTile(size_t rows, const Piece& piece, const float* x, size_t stride, float* out) {
   if (rows == kRows) {
-    FeaturesOfRows<kRows>(panels, first, count, x, stride, input_dim, out, out_stride);
+    constexpr size_t kPanels = PanelsPerTile(kRows);
+    const size_t done = FeatureTile<kRows, kPanels, kWhole>(piece, x, stride, out);
+    if constexpr (kPanels > 1) {
+      Piece rest = piece;
+      rest.first += done;
+      rest.count -= done;
+      FeatureTile<kRows, 1, kWhole>(rest, x, stride, out + done * piece.out_stride);
+    }
   } else if constexpr (kRows > 1) {
-    FeaturesOfTile<kRows - 1>(rows, panels, first, count, x, stride, input_dim, out, out_stride);
+    FeaturesOfTile<kWhole, kRows - 1>(rows, piece, x, stride, out);
   }
 }
 
 // Features of all rows of x for panels [first, first + count).
 void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, ConstMatrixView x,
                       float* out, size_t out_stride) {
-  const size_t group = std::clamp<size_t>(
-      kHotFrequencyFloats / (std::max<size_t>(x.cols, 1) * kPanelWidth), 1, kPanelsPerBlock);
+  // One tile of rows takes every frequency once: no reason to come back to it.
+  const bool one_tile = x.rows <= kTileRows;
+  const size_t group =
+      one_tile ? count : std::clamp<size_t>(kHotTerms / std::max<size_t>(x.cols, 1), 1, count);
+  const size_t max_terms = one_tile ? x.cols : kHotTerms;
   for (size_t p = 0; p < count; p += group) {
-    const size_t n = std::min(group, count - p);
-    for (size_t row = 0; row < x.rows;) {
-      const size_t tile = NextTile(x.rows - row, kTileRows);
-      FeaturesOfTile(tile, panels, first + p, n, x.data + row * x.stride, x.stride, x.cols,
-                     out + p * out_stride + row * kPanelWidth, out_stride);
-      row += tile;
-    }
+    size_t term = 0;
+    do {
+      const size_t terms = std::min(max_terms, x.cols - term);
+      const Piece piece = {panels, first + p, std::min(group, count - p), x.cols, term, terms,
+                           out_stride};
+      ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
+        const float* tile_x = x.data + row * x.stride;
+        float* tile_out = out + p * out_stride + row * kPanelWidth;
+        if (terms == x.cols) {
+          FeaturesOfTile<true>(tile, piece, tile_x, x.stride, tile_out);
+        } else {
+          FeaturesOfTile<false>(tile, piece, tile_x, x.stride, tile_out);
+        }
+      });
+      term += terms;
+    } while (term < x.cols);
   }
 }
 
@@ -96,14 +120,14 @@ HWY_INLINE void SumTile(const float* features, size_t feature_stride, const floa
                         size_t coefficient_stride, size_t num_panels, size_t num_outputs,
                         double* sums) {
   Floats acc[kRows * kCols * kRegs];
-  for (auto& v : acc) v = hn::Zero(FloatTag());
+  Unroll<kRows * kCols * kRegs>([&](auto i) HWY_ATTR { acc[i] = hn::Zero(FloatTag()); });
   MultiplyLanes<kRows, kCols>(features, feature_stride, coefficients, coefficient_stride,
                               num_panels, acc);
-  for (size_t r = 0; r < kRows; ++r) {
-    for (size_t c = 0; c < kCols; ++c) {
-      sums[r * num_outputs + c] += double{SumLanes(acc + (r * kCols + c) * kRegs)};
-    }
-  }
+  Unroll<kRows * kCols>([&](auto entry) HWY_ATTR {
+    Floats lanes[kRegs];
+    Unroll<kRegs>([&](auto i) HWY_ATTR { lanes[i] = acc[entry * kRegs + i]; });
+    sums[entry / kCols * num_outputs + entry % kCols] += double{SumLanes(lanes)};
+  });
 }
 
 template <size_t kCols, size_t kRows>
@@ -120,15 +144,37 @@ void SumRows(size_t rows, const float* features, size_t feature_stride, const fl
 
 // Adds one block's sums of all rows for kCols outputs, in tiles of at most kMaxRows rows.
 template <size_t kCols, size_t kMaxRows>
-void SumColumns(size_t rows, const float* features, size_t feature_stride,
-                const float* coefficients, size_t coefficient_stride, size_t num_panels,
-                size_t num_outputs, double* sums) {
-  for (size_t row = 0; row < rows;) {
-    const size_t tile = NextTile(rows - row, kMaxRows);
+HWY_INLINE void SumColumns(size_t rows, const float* features, size_t feature_stride,
+                           const float* coefficients, size_t coefficient_stride,
+                           size_t num_panels, size_t num_outputs, double* sums) {
+  ForEachTile<kMaxRows>(rows, [&](size_t row, size_t tile) HWY_ATTR {
     SumRows<kCols, kMaxRows>(tile, features + row * kPanelWidth, feature_stride, coefficients,
                              coefficient_stride, num_panels, num_outputs,
                              sums + row * num_outputs);
-    row += tile;
+  });
+}
+
+// Adds one block's sums of outputs [0, count) of num_outputs.
+void SumOutputs(size_t rows, const float* features, size_t feature_stride,
+                const float* coefficients, size_t num_outputs, size_t count, size_t num_panels,
+                double* sums) {
+  const size_t stride = num_outputs * kPanelWidth;
+  size_t k = 0;
+  if constexpr (kTileRows >= 4) {
+    if (rows == 1) {
+      for (; k + 4 <= count; k += 4) {
+        SumColumns<4, 1>(rows, features, feature_stride, coefficients + k * kPanelWidth, stride,
+                         num_panels, num_outputs, sums + k);
+      }
+    }
+    for (; k + 2 <= count; k += 2) {
+      SumColumns<2, kTileRows / 2>(rows, features, feature_stride, coefficients + k * kPanelWidth,
+                                   stride, num_panels, num_outputs, sums + k);
+    }
+  }
+  for (; k < count; ++k) {
+    SumColumns<1, kTileRows>(rows, features, feature_stride, coefficients + k * kPanelWidth,
+                             stride, num_panels, num_outputs, sums + k);
   }
 }
 
@@ -136,28 +182,19 @@ void SumColumns(size_t rows, const float* features, size_t feature_stride,
 // features: panel p, row r at p * feature_stride + 16 r. coefficients: of the block's first panel.
 void SumBlock(size_t rows, const float* features, size_t feature_stride, const float* coefficients,
               size_t num_outputs, size_t num_panels, double* sums) {
-  const size_t stride = num_outputs * kPanelWidth;
-  size_t k = 0;
-  if constexpr (kTileRows >= 4) {
-    if (rows == 1) {
-      for (; k + 4 <= num_outputs; k += 4) {
-        SumColumns<4, 1>(rows, features, feature_stride, coefficients + k * kPanelWidth, stride,
-                         num_panels, num_outputs, sums + k);
-      }
+  for (size_t k = 0; k < num_outputs; k += kHotOutputs) {
+    const size_t count = std::min(kHotOutputs, num_outputs - k);
+    for (size_t row = 0; row < rows; row += kHotSumRows) {
+      SumOutputs(std::min(kHotSumRows, rows - row), features + row * kPanelWidth, feature_stride,
+                 coefficients + k * kPanelWidth, num_outputs, count, num_panels,
+                 sums + row * num_outputs + k);
     }
-    for (; k + 2 <= num_outputs; k += 2) {
-      SumColumns<2, kTileRows / 2>(rows, features, feature_stride, coefficients + k * kPanelWidth,
-                                   stride, num_panels, num_outputs, sums + k);
-    }
-  }
-  for (; k < num_outputs; ++k) {
-    SumColumns<1, kTileRows>(rows, features, feature_stride, coefficients + k * kPanelWidth,
-                             stride, num_panels, num_outputs, sums + k);
   }
 }
 
 void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
-  const size_t chunk = RowsPerChunk(x.cols);
+  const size_t hot_rows = kHotInputFloats / std::max<size_t>(x.cols, 1) / kTileRows * kTileRows;
+  const size_t chunk = std::clamp<size_t>(hot_rows, kSumChunkRows, 64 * kTileRows);
   for (size_t row = 0; row < x.rows; row += chunk) {
     const size_t rows = std::min(chunk, x.rows - row);
     FeaturesOfPanels(panels, 0, panels.num_panels, x.Rows(row, rows), out + row * kPanelWidth,
@@ -167,32 +204,43 @@ void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) 
 
 void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
                 size_t num_outputs, double* sums) {
-  HWY_ALIGN float features[kPanelsPerBlock * kSumChunkRows * kPanelWidth];
+  // Odd, see PackRows.
+  constexpr size_t kStride = (kSumChunkRows + 1) * kPanelWidth;
+  HWY_ALIGN float features[kPanelsPerBlock * kStride];
   std::fill_n(sums, x.rows * num_outputs, 0.0);
-  for (size_t row = 0; row < x.rows;) {
-    const size_t rows = NextTile(x.rows - row, kSumChunkRows);
-    const size_t stride = rows * kPanelWidth;
+  // Few rows at a time suffice where neither frequencies nor coefficients are many.
+  const size_t chunk =
+      x.cols < kHotTerms / 2 && num_outputs <= kHotOutputs ? kHotSumRows : kSumChunkRows;
+  for (size_t row = 0; row < x.rows; row += chunk) {
+    const size_t rows = std::min(chunk, x.rows - row);
     for (size_t first = 0; first < panels.num_panels; first += kPanelsPerBlock) {
       const size_t count = std::min(kPanelsPerBlock, panels.num_panels - first);
-      FeaturesOfPanels(panels, first, count, x.Rows(row, rows), features, stride);
-      SumBlock(rows, features, stride, coefficients + first * num_outputs * kPanelWidth,
+      FeaturesOfPanels(panels, first, count, x.Rows(row, rows), features, kStride);
+      SumBlock(rows, features, kStride, coefficients + first * num_outputs * kPanelWidth,
                num_outputs, count, sums + row * num_outputs);
     }
-    row += rows;
   }
 }
 
 void FeatureSums(const float* features, size_t num_panels, size_t rows, const float* coefficients,
                  size_t num_outputs, double* sums) {
+  constexpr size_t kStride = (kSumChunkRows + 1) * kPanelWidth;
+  HWY_ALIGN float packed[kPanelsPerBlock * kStride];
   std::fill_n(sums, rows * num_outputs, 0.0);
-  for (size_t row = 0; row < rows;) {
-    const size_t chunk = NextTile(rows - row, kSumChunkRows);
+  for (size_t row = 0; row < rows; row += kSumChunkRows) {
+    const size_t chunk = std::min(kSumChunkRows, rows - row);
     for (size_t first = 0; first < num_panels; first += kPanelsPerBlock) {
-      SumBlock(chunk, features + (first * rows + row) * kPanelWidth, rows * kPanelWidth,
-               coefficients + first * num_outputs * kPanelWidth, num_outputs,
-               std::min(kPanelsPerBlock, num_panels - first), sums + row * num_outputs);
+      const size_t count = std::min(kPanelsPerBlock, num_panels - first);
+      const float* from = features + (first * rows + row) * kPanelWidth;
+      size_t stride = rows * kPanelWidth;
+      if (num_outputs > 2) {
+        PackRows(from, stride, count, chunk, packed, kStride);
+        from = packed;
+        stride = kStride;
+      }
+      SumBlock(chunk, from, stride, coefficients + first * num_outputs * kPanelWidth, num_outputs,
+               count, sums + row * num_outputs);
     }
-    row += chunk;
   }
 }
 

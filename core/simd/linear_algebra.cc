@@ -9,8 +9,8 @@ namespace kernelstream {
 namespace HWY_NAMESPACE {
 namespace {
 
-// A square of the Gram matrix is accumulated at a time, all 16 lanes of each entry, and panels pass in groups: the
-// features of a group and the entries stay in cache.
+// A square of the Gram matrix is accumulated at a time, all 16 lanes of each entry, while the panels pass in groups. A
+// group's features are packed: they stay in the first-level cache, the entries in the second.
 constexpr size_t kGramRows = 24;
 constexpr size_t kGramPanels = 16;
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3)
@@ -58,7 +58,10 @@ void GramTileRow(size_t rows, const float* a, const float* b, size_t cols, size_
 
 void FeatureGram(const float* features, size_t num_panels, size_t rows, float* gram) {
   const FloatTag d;
-  HWY_ALIGN float lanes[kGramRows * kGramRows * kPanelWidth];
+  constexpr size_t kStride = kGramRows * kPanelWidth;
+  HWY_ALIGN float lanes[kGramRows * kStride];
+  HWY_ALIGN float row_features[kGramPanels * kStride];
+  HWY_ALIGN float col_features[kGramPanels * kStride];
   const size_t stride = rows * kPanelWidth;
   for (size_t row0 = 0; row0 < rows; row0 += kGramRows) {
     const size_t height = std::min(kGramRows, rows - row0);
@@ -68,13 +71,16 @@ void FeatureGram(const float* features, size_t num_panels, size_t rows, float* g
       std::fill_n(lanes, height * kGramRows * kPanelWidth, 0.0f);
       for (size_t p = 0; p < num_panels; p += kGramPanels) {
         const float* group = features + p * stride;
-        for (size_t r = 0; r < height;) {
-          const size_t tile = NextTile(height - r, kGramTileRows);
-          GramTileRow(tile, group + (row0 + r) * kPanelWidth, group + col0 * kPanelWidth,
-                      diagonal ? r + tile : width, stride, std::min(kGramPanels, num_panels - p),
-                      lanes + r * kGramRows * kPanelWidth);
-          r += tile;
+        const size_t count = std::min(kGramPanels, num_panels - p);
+        PackRows(group + col0 * kPanelWidth, stride, count, width, col_features, kStride);
+        if (!diagonal) {
+          PackRows(group + row0 * kPanelWidth, stride, count, height, row_features, kStride);
         }
+        const float* left = diagonal ? col_features : row_features;
+        ForEachTile<kGramTileRows>(height, [&](size_t r, size_t tile) HWY_ATTR {
+          GramTileRow(tile, left + r * kPanelWidth, col_features, diagonal ? r + tile : width,
+                      kStride, count, lanes + r * kStride);
+        });
       }
       for (size_t r = 0; r < height; ++r) {
         for (size_t c = 0; c < (diagonal ? r + 1 : width); ++c) {
@@ -147,13 +153,11 @@ void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows,
   // A few panels at a time, so that their features are still in the first-level cache for the next outputs.
   constexpr size_t kPanels = PanelsPerTile(1);
   for (size_t p = 0; p < num_panels; p += kPanels) {
-    for (size_t k = 0; k < num_outputs;) {
-      const size_t tile = NextTile(num_outputs - k, kTileRows);
+    ForEachTile<kTileRows>(num_outputs, [&](size_t k, size_t tile) HWY_ATTR {
       UpdateOutputs(tile, features + p * rows * kPanelWidth, std::min(kPanels, num_panels - p),
                     rows, weights + k, num_outputs,
                     coefficients + (p * num_outputs + k) * kPanelWidth);
-      k += tile;
-    }
+    });
   }
 }
 

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
+#include <utility>
 
 #include "core/simd/simd.h"
 #include "hwy/highway.h"
@@ -41,10 +43,29 @@ constexpr size_t PanelsPerTile(size_t rows) {
   return std::clamp<size_t>(kMinAccumulators / (rows * kRegs), 1, 4);
 }
 
-// `count` things in tiles of at most `max_tile`, as even as can be: the size of the next tile.
-HWY_INLINE size_t NextTile(size_t count, size_t max_tile) {
-  const size_t tiles = (count + max_tile - 1) / max_tile;
-  return (count + tiles - 1) / tiles;
+// Calls visit(first, size) for `count` things in tiles of at most kMaxTile, as even as can be.
+template <size_t kMaxTile, class Visit>
+HWY_INLINE void ForEachTile(size_t count, Visit visit) {
+  if (count == 0) return;
+  const size_t tiles = (count + kMaxTile - 1) / kMaxTile;
+  const size_t size = count / tiles, larger = count % tiles;
+  for (size_t tile = 0, first = 0; tile < tiles; ++tile) {
+    const size_t n = size + (tile < larger ? 1 : 0);
+    visit(first, n);
+    first += n;
+  }
+}
+
+// Copies rows [0, rows) of each panel, panels from_stride apart, to panels to_stride apart. Strides that are multiples of
+// 4 KiB would make a row's panels compete for the same lines of the first-level cache.
+HWY_INLINE void PackRows(const float* HWY_RESTRICT from, size_t from_stride, size_t num_panels,
+                         size_t rows, float* HWY_RESTRICT to, size_t to_stride) {
+  const FloatTag d;
+  for (size_t p = 0; p < num_panels; ++p) {
+    for (size_t i = 0; i < rows * kPanelWidth; i += kLanes) {
+      hn::StoreU(hn::LoadU(d, from + p * from_stride + i), d, to + p * to_stride + i);
+    }
+  }
 }
 
 // sqrt(2) cos(2 pi t). r = t - round(t) is exact; z = 1/4 - |r| turns cosine into an odd sine on [-1/4, 1/4].
@@ -60,6 +81,21 @@ HWY_INLINE Floats CosineOfTurns(Floats t) {
   p = hn::MulAdd(p, z2, hn::Set(d, -0x1.d3ba3cp+5f));
   p = hn::MulAdd(p, z2, hn::Set(d, 0x1.1c5832p+3f));
   return hn::Mul(p, z);
+}
+
+// Keeps gcc from loading a value anew for each use, as an operand of the arithmetic: loads are what limits MultiplyLanes.
+HWY_INLINE void KeepInRegister(Floats& v) {
+#if HWY_ARCH_X86 && (HWY_COMPILER_GCC || HWY_COMPILER_CLANG)
+  asm("" : "+v"(v.raw));
+#endif
+}
+
+// Calls visit(std::integral_constant<size_t, i>) for i < kCount: constant indices, so that arrays stay in registers.
+template <size_t kCount, class Visit>
+HWY_INLINE void Unroll(Visit visit) {
+  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) HWY_ATTR {
+    (visit(std::integral_constant<size_t, kIndex>()), ...);
+  }(std::make_index_sequence<kCount>());
 }
 
 // acc[r][p] += sum over terms j of left[r * row_stride + j * term_stride] * right[p * panel_stride + 16 j + lane].
@@ -100,7 +136,8 @@ HWY_INLINE void MultiplyLanes(const float* HWY_RESTRICT a, size_t a_stride,
         column[c] = hn::LoadU(d, b + c * kPanelWidth + i * kLanes);
       }
       for (size_t r = 0; r < kRows; ++r) {
-        const auto row = hn::LoadU(d, a + r * kPanelWidth + i * kLanes);
+        auto row = hn::LoadU(d, a + r * kPanelWidth + i * kLanes);
+        KeepInRegister(row);
         for (size_t c = 0; c < kCols; ++c) {
           auto& sum = acc[(r * kCols + c) * kRegs + i];
           sum = hn::MulAdd(row, column[c], sum);
@@ -127,9 +164,7 @@ HWY_INLINE float SumHalves(D d, hn::Vec<D> v) {
 #endif
 
 // The lane tree of simd.h.
-HWY_INLINE float SumLanes(const Floats* lanes) {
-  Floats v[kRegs];
-  for (size_t i = 0; i < kRegs; ++i) v[i] = lanes[i];
+HWY_INLINE float SumLanes(Floats (&v)[kRegs]) {
   for (size_t width = kRegs / 2; width > 0; width /= 2) {
     for (size_t i = 0; i < width; ++i) v[i] = hn::Add(v[i], v[i + width]);
   }
