@@ -53,6 +53,8 @@ struct AppendResult {
   uint64_t next_producer_sequence = 0;  // with producer_id: number that the next row should have
   // Nothing was taken because all of it had been logged before.
   bool duplicate = false;
+  // Nothing was taken because of `rejected`, and no position moved on: all_or_nothing, or every row bad and no producer.
+  bool refused = false;
 };
 
 // Called once, on any thread, possibly before the call that takes it returns. Must not block.

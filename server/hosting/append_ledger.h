@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/hosting/append.h"
 #include "server/store/store.h"
 
@@ -58,7 +58,7 @@ class AppendLedger {
 // A result as the store keeps it for a repeated call: little-endian, first byte a format version.
 std::string EncodeAnswer(const AppendResult& result);
 // DATA_LOSS: not such a string.
-absl::StatusOr<AppendResult> DecodeAnswer(std::string_view bytes);
+absl::StatusOr<AppendResult> DecodeAnswer(absl::string_view bytes);
 
 }  // namespace kernelstream::server
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,8 +70,7 @@ struct ModelStatus {
 class HostedModel final : public Runnable, public LogClient,
                           public std::enable_shared_from_this<HostedModel> {
  public:
-  // Both wait for nothing: the model is loading until its first slice has run (the pool must be told, by Start).
-  // `is_new`: there is nothing in the store but the model's record.
+  // `is_new`: the store holds nothing of the model yet; it serves at once. Otherwise it is loading until its first slice has run.
   static absl::StatusOr<std::shared_ptr<HostedModel>> Make(StoredModel stored, bool is_new,
                                                            const HostingEnvironment& environment,
                                                            const HostingOptions& options);
@@ -80,7 +80,7 @@ class HostedModel final : public Runnable, public LogClient,
                                                  const HostingOptions& options);
   ~HostedModel() override;
 
-  // Lets the pool load and train. A new model is loaded before this returns.
+  // Lets the pool load and train.
   void Start();
 
   const std::string& name() const { return stored_.name; }
@@ -98,11 +98,11 @@ class HostedModel final : public Runnable, public LogClient,
   // Checks every row, takes the good ones. Never blocks on disk or training. Errors (nothing of the batch is learned):
   //   RESOURCE_EXHAUSTED   queue full (WaitForSpace), or disk full
   //   FAILED_PRECONDITION  frozen, failed, or a gap in the producer's numbers (the expected one is named)
-  //   INVALID_ARGUMENT     all_or_nothing and a bad row; more rows than the queue can ever hold; every row bad,
-  //                        unless a producer is named (then the result lists them and the position moves on)
+  //   INVALID_ARGUMENT     more rows than the queue can ever hold
   //   UNAVAILABLE          loading, draining, or the disk failed
   //   NOT_FOUND            deleted
-  // What had been logged before is acknowledged, not learned again, whatever the phase.
+  // Bad rows are not an error: they are in the result (see AppendResult::refused).
+  // What had been logged before is acknowledged and not learned again, also by a frozen model.
   void Append(AppendRequest request, AppendCallback callback);
   // Calls back once a batch of this size would have room, or at once if the model takes no rows (Append says why).
   void WaitForSpace(uint64_t rows, uint64_t bytes, absl::AnyInvocable<void()> callback);
@@ -121,8 +121,9 @@ class HostedModel final : public Runnable, public LogClient,
 
   // Largest sequence that is logged.
   uint64_t logged_sequence() const;
-  // For whoever predicts from the model.
+  // For whoever predicts from the model. rules(): only where ServingSnapshot gives a snapshot.
   ModelMetrics& metrics() const { return *metrics_; }
+  const RowRules& rules() const { return *rules_; }
 
   // For the registry. Stop taking rows; then nothing new is logged once the log writer has run what it had.
   void BeginDrain();
@@ -148,41 +149,48 @@ class HostedModel final : public Runnable, public LogClient,
     std::optional<LabelTable> labels;
   };
 
-  HostedModel(StoredModel stored, bool is_new, const HostingEnvironment& environment,
+  HostedModel(StoredModel stored, const HostingEnvironment& environment,
               const HostingOptions& options);
 
   // Taking in.
   absl::Status WhyNoRows() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // OK unless the published model is frozen.
   absl::Status FrozenError() const;
   absl::Status CheckRow(const SampleBatch& rows, size_t i, const Snapshot* snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
-  // Keeps the rows that pass; the others go to item's rejected list.
+  // Keeps the rows that pass; the others go to the rejected list.
   void CheckRows(AppendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
-  absl::Status Reserve(uint64_t rows, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  void GiveBack(uint64_t rows, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  void NoteAtDoor(Door& door, const SampleBatch& rows) const;
-  void LeaveDoor(const LogItem& item, bool logged);
-  void FinishAppend(LogItem& item);
+  absl::Status Reserve(uint64_t rows, uint64_t bytes);
+  void GiveBack(uint64_t rows, uint64_t bytes);
+  void NoteAtDoor(const SampleBatch& rows, Door& door) const;
+  void LeaveDoor(const LogItem& item);
+  void ForgetDoorIfEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
+  void FinishAppend(LogItem& item, const absl::Status& status);
+  void CutDecided(const absl::Status& status);
 
   // Learning; in slices only.
   absl::Time TrainSlice();
-  void Learn(uint64_t count);
-  void Publish();
-  void Checkpoint();
-  absl::Time CheckpointTime() const;
+  // Rows that the next mini-batch has, 0 if it is not complete. Then `wake` says when to look again, or `cut` that an early
+  // cut is to be logged.
+  uint64_t NextBatch(absl::Time now, absl::Time& wake, bool& cut) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RequestCut(uint64_t sequence);
+  // One step. How long it took.
+  absl::Duration Step(const PendingRows::Taken& taken);
+  void Publish();
+  // When a checkpoint is due; InfiniteFuture if there is nothing new.
+  absl::Time CheckpointTime() const;
+  void Checkpoint();
 
   // Loading.
   void Load();
   absl::Status LoadState();
   absl::Status Replay();
-  void LearnWhileLoading(PendingRows& rows, uint64_t count);
-  void OpenDoor();
+  void OpenDoor(const TrainerState* state);
   void Fail(std::string failure);
-  void EndWaiters(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndWaiters(const absl::Status& status);
+  void ReportPhase();
 
   const StoredModel stored_;
-  const bool is_new_;
   const HostingEnvironment environment_;
   const HostingOptions options_;
   std::unique_ptr<const RowRules> rules_;
@@ -207,7 +215,7 @@ class HostedModel final : public Runnable, public LogClient,
     uint64_t rows, bytes;
     absl::AnyInvocable<void()> callback;
   };
-  std::vector<SpaceWaiter> space_waiters_ ABSL_GUARDED_BY(mutex_);
+  std::deque<SpaceWaiter> space_waiters_ ABSL_GUARDED_BY(mutex_);
   PendingRows pending_ ABSL_GUARDED_BY(mutex_);  // logged, not learned
   uint64_t logged_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // An early cut on its way to the log, or there already and not yet learned.
@@ -228,8 +236,8 @@ class HostedModel final : public Runnable, public LogClient,
   absl::Duration trained_since_publish_;
   absl::Duration checkpoint_cost_;
   absl::Duration trained_since_checkpoint_;
-  uint64_t published_sequence_ = 0;
   uint64_t saved_sequence_ = 0;
+  uint64_t replayed_rows_ = 0;
   absl::Time last_learned_ = absl::InfinitePast();
   absl::Time checkpoint_retry_ = absl::InfinitePast();
 };

@@ -71,8 +71,8 @@ class LogWriter {
   LogWriter(Store* store, Clock* clock, Metrics* metrics);
   ~LogWriter();  // Shutdown()
 
-  // Never blocks. After Shutdown the item's client gets NotCommitted with UNAVAILABLE at once.
-  void Submit(LogItem item);
+  // Never blocks. False after Shutdown; then the item is as it was.
+  [[nodiscard]] bool Submit(LogItem&& item);
   // Runs `work` on the log writer's thread, after everything submitted before; waits for it. Must not be called from there.
   // UNAVAILABLE after Shutdown.
   absl::Status RunAndWait(absl::AnyInvocable<absl::Status()> work);

@@ -6,12 +6,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/published_cell.h"
@@ -38,13 +38,13 @@ class ModelRegistry {
   };
   // `config` need not be complete. INVALID_ARGUMENT: name ("name") or config ("config. ..." paths are relative to
   // the config). ALREADY_EXISTS: another config. RESOURCE_EXHAUSTED: max_models. On failure nothing is left behind.
-  absl::StatusOr<Created> Create(std::string_view name, const ModelConfig& config);
+  absl::StatusOr<Created> Create(absl::string_view name, const ModelConfig& config);
   // Wait-free but for the search. NOT_FOUND lists up to ten known names, nearest first.
-  absl::StatusOr<std::shared_ptr<HostedModel>> Get(std::string_view name) const;
+  absl::StatusOr<std::shared_ptr<HostedModel>> Get(absl::string_view name) const;
   // By name, ascending.
   std::vector<std::shared_ptr<HostedModel>> List() const;
   // Durable. NOT_FOUND as Get.
-  absl::Status Delete(std::string_view name);
+  absl::Status Delete(absl::string_view name);
 
   // All models stop taking rows (UNAVAILABLE); returns when what was taken in has been learned, as far as it makes full
   // mini-batches or somebody waits for it, or after `grace`.
@@ -53,13 +53,13 @@ class ModelRegistry {
   void Stop();
 
  private:
+  using Models = std::map<std::string, std::shared_ptr<HostedModel>, std::less<>>;
   // Immutable.
   struct ModelMap final : public RefCounted {
-    std::map<std::string, std::shared_ptr<HostedModel>, std::less<>> models;
+    Models models;
   };
-  absl::Status NotFound(std::string_view name) const;
-  void Publish(std::map<std::string, std::shared_ptr<HostedModel>, std::less<>> models)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NotFound(absl::string_view name) const;
+  void Publish(Models models) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HostingEnvironment environment_;
   const HostingOptions options_;
@@ -69,7 +69,7 @@ class ModelRegistry {
 };
 
 // OK if `name` may be a model's name. INVALID_ARGUMENT about "name".
-absl::Status CheckModelName(std::string_view name);
+absl::Status CheckModelName(absl::string_view name);
 
 }  // namespace kernelstream::server
 

@@ -35,6 +35,8 @@ class PendingRows {
 
   uint64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  // Of all pushes that are not finished with.
+  uint64_t bytes() const;
   // Rows whose sequence is at most `sequence`.
   uint64_t CountUpTo(uint64_t sequence) const;
   // Of the last row; not empty.

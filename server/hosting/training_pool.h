@@ -63,6 +63,7 @@ class TrainingPool final : public Executor {
   bool HelpOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeReady(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time WakeSleepers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unsleep(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;

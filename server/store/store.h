@@ -29,6 +29,13 @@ struct StoredModel {
   absl::Time create_time;
 };
 
+// A model whose record cannot be read. The name is known all the same: it is in the key.
+struct DamagedModel {
+  ModelUid uid = 0;
+  std::string name;
+  std::string message;
+};
+
 // Rows of one accepted batch: one log record.
 struct RowsRecord {
   uint64_t first_sequence = 0;  // log position of rows.row(0); the others follow without gaps
@@ -85,8 +92,8 @@ class Store {
   // A number never given out before.
   virtual absl::StatusOr<ModelUid> NextUid() = 0;
   virtual absl::Status PutModel(const StoredModel& model) = 0;
-  // Models whose record can be read; `damaged` gets a message per model whose record cannot.
-  virtual absl::StatusOr<std::vector<StoredModel>> ListModels(std::vector<std::string>* damaged) = 0;
+  // Models whose record can be read; `damaged` gets those whose record cannot.
+  virtual absl::StatusOr<std::vector<StoredModel>> ListModels(std::vector<DamagedModel>* damaged) = 0;
   // Removes the model with its log, checkpoint, producers and requests. OK if there is none.
   virtual absl::Status DeleteModel(ModelUid uid) = 0;
 

@@ -4,10 +4,10 @@
 
 #include <initializer_list>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace kernelstream::server {
 
@@ -17,8 +17,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kText, kJson };
 
 // INVALID_ARGUMENT: names what is known ("debug", "info", "warning", "error"; "text", "json").
-absl::Status ParseLogLevel(std::string_view text, LogLevel* level);
-absl::Status ParseLogFormat(std::string_view text, LogFormat* format);
+absl::Status ParseLogLevel(absl::string_view text, LogLevel* level);
+absl::Status ParseLogFormat(absl::string_view text, LogFormat* format);
 
 // Once, before the first line; the default is info and text.
 void SetUpLogging(LogLevel level, LogFormat format);
@@ -26,17 +26,17 @@ void SetUpLogging(LogLevel level, LogFormat format);
 // A key with its value as text. Never put a secret or a row's contents into one.
 struct LogField {
   template <typename T>
-  LogField(std::string_view k, const T& v) : key(k), value(absl::StrCat(v)) {}
-  std::string_view key;
+  LogField(absl::string_view k, const T& v) : key(k), value(absl::StrCat(v)) {}
+  absl::string_view key;
   std::string value;
 };
 
 // Thread-safe. Writes one line, if `level` is enabled. `event` is a snake_case word.
-void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
+void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields);
 
 // The line Log would write, without time; for tests.
-std::string FormatLogLine(LogFormat format, LogLevel level, std::string_view time,
-                          std::string_view event, std::initializer_list<LogField> fields);
+std::string FormatLogLine(LogFormat format, LogLevel level, absl::string_view time,
+                          absl::string_view event, std::initializer_list<LogField> fields);
 
 }  // namespace kernelstream::server
 

@@ -6,9 +6,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace kernelstream::server {
@@ -59,6 +60,15 @@ class ModelMetrics {
   virtual void Predicted(uint64_t rows, absl::Duration queued, absl::Duration computed) = 0;
 };
 
+// Thread-safe. The series of one RPC. Takes no lock.
+class RpcMetrics {
+ public:
+  virtual ~RpcMetrics() = default;
+  virtual void Started() = 0;
+  // `took`: from its start to its status.
+  virtual void Handled(absl::StatusCode code, absl::Duration took) = 0;
+};
+
 // Thread-safe. Owns all series. Outlives every ModelMetrics and the HTTP listener.
 class Metrics {
  public:
@@ -75,10 +85,9 @@ class Metrics {
   // `bytes` is asked whenever the metrics are read; it must stay callable until Stop.
   void ObserveFeatureCache(std::function<double()> bytes);
 
-  // service: "kernelstream.v1.PredictionService", method: "Predict", code: "OK".
-  void RpcStarted(std::string_view service, std::string_view method);
-  void RpcHandled(std::string_view service, std::string_view method, std::string_view code,
-                  absl::Duration took);
+  // Series of one RPC ("kernelstream.v1.PredictionService", "Predict"). Lives as long as this; takes a lock, so
+  // look it up once.
+  RpcMetrics& ForRpc(absl::string_view service, absl::string_view method);
 
   // Serves Prometheus text at http://ADDRESS/metrics ("127.0.0.1:0", "[::]:9464"). The port that was bound.
   // INVALID_ARGUMENT: not an address. UNAVAILABLE: the port is taken or may not be used. Call at most once.

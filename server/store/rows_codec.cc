@@ -1,0 +1,129 @@
+#include "server/store/rows_codec.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace kernelstream::server::codec {
+namespace {
+
+absl::Status Misfit(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("a rows record's ", what, " do not fit its rows"));
+}
+
+template <typename T>
+void AppendBytes(std::span<const T> values, std::string& out) {
+  out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+template <typename T>
+void AppendValue(const T& value, std::string& out) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// The columns of a block, checked for size and ready to be read row by row.
+struct Columns {
+  std::vector<float> values, weights;
+  std::vector<uint32_t> indices;
+  std::vector<double> targets;
+};
+
+absl::Status CheckColumns(const storage::v1::RowsBlock& block, Columns& columns) {
+  const uint64_t rows = block.rows();
+  const auto fits = [rows](uint64_t size) { return size == 0 || size == rows; };
+  if (block.value_counts_size() != 1 && static_cast<uint64_t>(block.value_counts_size()) != rows) {
+    return Misfit("value counts");
+  }
+  if (!fits(block.sparse().size())) return Misfit("sparse flags");
+  if (!ReadArray(block.values(), columns.values)) return Misfit("values");
+  if (!ReadArray(block.indices(), columns.indices)) return Misfit("indices");
+  if (!ReadArray(block.targets(), columns.targets) || !fits(columns.targets.size())) {
+    return Misfit("targets");
+  }
+  if (!ReadArray(block.weights(), columns.weights) || !fits(columns.weights.size())) {
+    return Misfit("weights");
+  }
+  if (!fits(block.label_numbers_size())) return Misfit("label numbers");
+  uint64_t values = 0, indices = 0;
+  for (uint64_t i = 0; i < rows; ++i) {
+    const uint32_t count = block.value_counts(block.value_counts_size() == 1 ? 0 : i);
+    values += count;
+    if (!block.sparse().empty() && block.sparse()[i] != 0) indices += count;
+    // Counts come from the disk: stop before a sum could wrap.
+    if (values > columns.values.size()) return Misfit("values");
+  }
+  if (values != columns.values.size()) return Misfit("values");
+  if (indices != columns.indices.size()) return Misfit("indices");
+  for (uint32_t number : block.label_numbers()) {
+    if (number > static_cast<uint32_t>(block.labels_size())) return Misfit("labels");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void EncodeRowsBlock(const SampleBatch& rows, storage::v1::RowsBlock& out) {
+  out.set_rows(static_cast<uint32_t>(rows.size()));
+  bool any_sparse = false, any_target = false, any_weight = false, any_label = false;
+  bool uniform = true;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TargetView target = rows.target(i);
+    any_sparse |= rows.row(i).sparse;
+    any_label |= target.is_label;
+    // By bits: -0.0 and NaN are to come back as they are.
+    any_target |= !target.is_label && std::bit_cast<uint64_t>(target.value) != 0;
+    any_weight |= std::bit_cast<uint32_t>(rows.weight(i)) != std::bit_cast<uint32_t>(1.0f);
+    uniform &= rows.row(i).values.size() == rows.row(0).values.size();
+  }
+  absl::flat_hash_map<absl::string_view, uint32_t> numbers;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const RowView row = rows.row(i);
+    const TargetView target = rows.target(i);
+    if (i == 0 || !uniform) out.add_value_counts(static_cast<uint32_t>(row.values.size()));
+    AppendBytes(row.values, *out.mutable_values());
+    if (any_sparse) out.mutable_sparse()->push_back(row.sparse ? 1 : 0);
+    if (row.sparse) AppendBytes(row.indices, *out.mutable_indices());
+    if (any_target) AppendValue(target.is_label ? 0.0 : target.value, *out.mutable_targets());
+    if (any_weight) AppendValue(rows.weight(i), *out.mutable_weights());
+    if (!any_label) continue;
+    if (!target.is_label) {
+      out.add_label_numbers(0);
+      continue;
+    }
+    const auto [place, is_new] = numbers.emplace(target.label, out.labels_size() + 1);
+    if (is_new) out.add_labels(std::string(target.label));
+    out.add_label_numbers(place->second);
+  }
+}
+
+absl::Status DecodeRowsBlock(const storage::v1::RowsBlock& block, SampleBatch& out) {
+  out.Clear();
+  if (block.rows() == 0) return absl::OkStatus();
+  Columns columns;
+  if (absl::Status status = CheckColumns(block, columns); !status.ok()) return status;
+  std::span<const float> values = columns.values;
+  std::span<const uint32_t> indices = columns.indices;
+  for (uint32_t i = 0; i < block.rows(); ++i) {
+    const uint32_t count = block.value_counts(block.value_counts_size() == 1 ? 0 : i);
+    if (!block.sparse().empty() && block.sparse()[i] != 0) {
+      out.AddSparse(indices.first(count), values.first(count));
+      indices = indices.subspan(count);
+    } else {
+      out.AddDense(values.first(count));
+    }
+    values = values.subspan(count);
+    const uint32_t number = block.label_numbers_size() == 0 ? 0 : block.label_numbers(i);
+    if (number != 0) {
+      out.SetLabel(block.labels(number - 1));
+    } else if (!columns.targets.empty()) {
+      out.SetTarget(columns.targets[i]);
+    }
+    if (!columns.weights.empty()) out.SetWeight(columns.weights[i]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kernelstream::server::codec
