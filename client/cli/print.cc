@@ -1,6 +1,6 @@
 #include "client/cli/print.h"
 
-#include <map>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -139,9 +139,13 @@ std::string ToJson(const google::protobuf::Message& message, bool compact) {
 }
 
 std::string WithCommas(uint64_t number) {
-  std::string digits = absl::StrCat(number);
-  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
+  const std::string digits = absl::StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text.push_back(',');
+    text.push_back(digits[i]);
+  }
+  return text;
 }
 
 std::string Number(double value) {

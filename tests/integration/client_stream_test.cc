@@ -327,7 +327,8 @@ TEST_F(UpdateStreamTest, AnotherSenderUnderTheSameNameIsNoticed) {
   EXPECT_TRUE(second->Close().status.ok());
   server_->Stop();
   server_->Start();
-  const absl::Status status = first->Send(Rows(6, 5000));
+  ASSERT_TRUE(first->Send(Rows(6, 1)).ok());
+  const absl::Status status = first->Close().status;
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("another sender"));
 }

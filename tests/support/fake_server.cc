@@ -139,6 +139,15 @@ std::vector<LoggedRow> FakeServer::Log(const std::string& model) const {
   return found == models_.end() ? std::vector<LoggedRow>() : found->second.log;
 }
 
+void FakeServer::AwaitRows(const std::string& model, size_t rows) const {
+  absl::MutexLock lock(&mu_);
+  auto there = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    const auto found = models_.find(model);
+    return found != models_.end() && found->second.log.size() >= rows;
+  };
+  mu_.Await(absl::Condition(&there));
+}
+
 void FakeServer::LoseNewestRows(const std::string& model, size_t rows) {
   absl::MutexLock lock(&mu_);
   Entry& entry = models_[model];

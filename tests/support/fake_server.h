@@ -68,6 +68,8 @@ class FakeServer final : public kernelstream::v1::ModelService::Service,
   // Adds a model without a call.
   void AddModel(const std::string& name, const std::string& loss = "logistic");
   std::vector<LoggedRow> Log(const std::string& model) const;
+  // Waits until so many rows are in the log.
+  void AwaitRows(const std::string& model, size_t rows) const;
   // Forgets the newest rows of the log, as a crash after ACCEPTED acks does.
   void LoseNewestRows(const std::string& model, size_t rows);
   // Sizes in rows of the batches read from streams.

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,8 +18,20 @@ namespace kernelstream::client {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
+// 15 bits of window, gzip header.
+constexpr int kGzipWindowBits = 15 + 16;
+
+bool HasGzipMagic(const char* bytes, size_t size) {
+  return size >= 2 && bytes[0] == '\x1F' && bytes[1] == '\x8B';
+}
 
 }  // namespace
+
+struct ByteSource::Inflater {
+  ~Inflater() { inflateEnd(&stream); }
+  z_stream stream = {};
+  bool member_ended = false;
+};
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& path) {
   const bool standard_input = path == "-";
@@ -36,41 +50,92 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& 
     return absl::InvalidArgumentError(
         absl::StrCat(path, " is a directory; give a file, or - for standard input"));
   }
-  gzFile file = gzdopen(fd, "rb");
-  if (file == nullptr) {
-    close(fd);
-    return absl::ResourceExhaustedError(absl::StrCat("no memory to read ", path));
-  }
-  gzbuffer(file, kBufferBytes);
   const uint64_t bytes = known && S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
-  return absl::WrapUnique(
-      new ByteSource(file, standard_input ? "standard input" : path, bytes));
+  return absl::WrapUnique(new ByteSource(fd, standard_input ? "standard input" : path, bytes));
 }
 
-ByteSource::ByteSource(gzFile file, std::string name, uint64_t file_bytes)
-    : file_(file), name_(std::move(name)), file_bytes_(file_bytes), buffer_(kBufferBytes) {}
+ByteSource::ByteSource(int fd, std::string name, uint64_t file_bytes)
+    : fd_(fd),
+      name_(std::move(name)),
+      file_bytes_(file_bytes),
+      raw_(kBufferBytes),
+      buffer_(kBufferBytes) {}
 
-ByteSource::~ByteSource() { gzclose(file_); }
+ByteSource::~ByteSource() { close(fd_); }
 
-absl::Status ByteSource::Fill() {
-  const int got = gzread(file_, buffer_.data(), static_cast<unsigned>(buffer_.size()));
-  begin_ = 0;
-  end_ = got > 0 ? static_cast<size_t>(got) : 0;
-  if (got > 0) return absl::OkStatus();
-  at_end_ = true;
-  int code = Z_OK;
-  const char* reason = gzerror(file_, &code);
-  if (code == Z_OK || code == Z_STREAM_END) return absl::OkStatus();
-  if (code == Z_BUF_ERROR) {
-    return absl::DataLossError(absl::StrCat(name_, " ends in the middle of its compressed data, after line ",
-                                            line_number_, "; get a complete copy"));
-  }
-  if (code == Z_ERRNO) {
+absl::Status ByteSource::ReadRaw() {
+  // Bytes that are left move to the front, so that the first two arrive together.
+  std::copy(raw_.begin() + raw_begin_, raw_.begin() + raw_end_, raw_.begin());
+  raw_end_ -= std::exchange(raw_begin_, 0);
+  const ssize_t got = read(fd_, raw_.data() + raw_end_, raw_.size() - raw_end_);
+  if (got < 0) {
+    if (errno == EINTR) return absl::CancelledError("interrupted while reading");
     return absl::UnknownError(absl::StrCat("cannot read ", name_, " after line ", line_number_, ": ",
                                            std::strerror(errno)));
   }
-  return absl::DataLossError(absl::StrCat(name_, " has damaged compressed data after line ",
-                                          line_number_, " (", reason, "); get a good copy"));
+  raw_at_end_ = got == 0;
+  raw_end_ += static_cast<size_t>(got);
+  raw_bytes_ += static_cast<size_t>(got);
+  return absl::OkStatus();
+}
+
+absl::Status ByteSource::Fill() {
+  while (!started_ && !raw_at_end_ && raw_end_ < 2) {
+    if (absl::Status status = ReadRaw(); !status.ok()) return status;
+  }
+  if (!std::exchange(started_, true) && HasGzipMagic(raw_.data(), raw_end_)) {
+    inflater_ = std::make_unique<Inflater>();
+    if (inflateInit2(&inflater_->stream, kGzipWindowBits) != Z_OK) {
+      return absl::ResourceExhaustedError(absl::StrCat("no memory to decompress ", name_));
+    }
+  }
+  if (inflater_ != nullptr) return Inflate();
+  if (raw_begin_ == raw_end_ && !raw_at_end_) {
+    if (absl::Status status = ReadRaw(); !status.ok()) return status;
+  }
+  begin_ = 0;
+  end_ = raw_end_ - raw_begin_;
+  std::copy(raw_.begin() + raw_begin_, raw_.begin() + raw_end_, buffer_.begin());
+  raw_begin_ = raw_end_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status ByteSource::Inflate() {
+  z_stream& stream = inflater_->stream;
+  begin_ = end_ = 0;
+  while (end_ == 0) {
+    if (raw_begin_ == raw_end_ && !raw_at_end_) {
+      if (absl::Status status = ReadRaw(); !status.ok()) return status;
+    }
+    if (inflater_->member_ended) {
+      while (raw_end_ - raw_begin_ == 1 && !raw_at_end_) {
+        if (absl::Status status = ReadRaw(); !status.ok()) return status;
+      }
+      // Another member may follow; anything else is padding.
+      if (!HasGzipMagic(raw_.data() + raw_begin_, raw_end_ - raw_begin_)) return absl::OkStatus();
+      inflateReset(&stream);
+      inflater_->member_ended = false;
+    }
+    if (raw_begin_ == raw_end_) {
+      return absl::DataLossError(absl::StrCat(name_, " ends in the middle of its compressed data, after line ",
+                                              line_number_, "; get a complete copy"));
+    }
+    stream.next_in = reinterpret_cast<Bytef*>(raw_.data() + raw_begin_);
+    stream.avail_in = static_cast<uInt>(raw_end_ - raw_begin_);
+    stream.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+    stream.avail_out = static_cast<uInt>(buffer_.size());
+    const int code = inflate(&stream, Z_NO_FLUSH);
+    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) {
+      return absl::DataLossError(
+          absl::StrCat(name_, " has damaged compressed data after line ", line_number_,
+                       stream.msg != nullptr ? absl::StrCat(" (", stream.msg, ")") : "",
+                       "; get a good copy"));
+    }
+    raw_begin_ = raw_end_ - stream.avail_in;
+    end_ = buffer_.size() - stream.avail_out;
+    inflater_->member_ended = code == Z_STREAM_END;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> ByteSource::ReadLine(std::string* line) {
@@ -79,7 +144,6 @@ absl::StatusOr<bool> ByteSource::ReadLine(std::string* line) {
   bool too_long = false;
   while (true) {
     if (begin_ == end_) {
-      if (at_end_) break;
       if (absl::Status status = Fill(); !status.ok()) return status;
       if (begin_ == end_) break;
     }
@@ -113,8 +177,7 @@ absl::StatusOr<bool> ByteSource::ReadLine(std::string* line) {
 
 std::optional<double> ByteSource::Fraction() const {
   if (file_bytes_ == 0) return std::nullopt;
-  const auto offset = static_cast<double>(gzoffset(file_));
-  return std::min(1.0, std::max(0.0, offset / static_cast<double>(file_bytes_)));
+  return std::min(1.0, static_cast<double>(raw_bytes_) / static_cast<double>(file_bytes_));
 }
 
 }  // namespace kernelstream::client

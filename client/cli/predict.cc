@@ -1,0 +1,243 @@
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/globals.h"
+#include "client/cli/input_flags.h"
+#include "client/cli/print.h"
+#include "client/src/convert.h"
+
+namespace kernelstream::client {
+namespace {
+
+struct PredictFlags {
+  std::string name;
+  InputFlags input;
+  std::string output;
+  std::vector<PredictionOutput> outputs;
+  size_t batch_rows = 256;
+  uint64_t min_sequence = 0;
+};
+
+std::string CsvCell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+// Thread-compatible. Predictions as CSV, the columns settled by the first one, or as JSON lines.
+class PredictionWriter {
+ public:
+  PredictionWriter(std::ostream* out, bool json) : out_(out), json_(json) {}
+
+  absl::Status Write(const Prediction& prediction) {
+    if (json_) {
+      *out_ << ToJson(ToProto(prediction), /*compact=*/true) << "\n";
+      return Written();
+    }
+    if (!started_) WriteHeader(prediction);
+    if (prediction.scores.size() != scores_ || prediction.probabilities.size() != probabilities_) {
+      return absl::FailedPreconditionError(
+          "the model has met a new label while it was asked, so the columns no longer fit; run again, "
+          "or use --json");
+    }
+    std::string line;
+    for (const double score : prediction.scores) absl::StrAppend(&line, Number(score), ",");
+    if (label_) absl::StrAppend(&line, CsvCell(prediction.label), ",");
+    for (const ClassProbability& probability : prediction.probabilities) {
+      absl::StrAppend(&line, Number(probability.value), ",");
+    }
+    if (value_) absl::StrAppend(&line, Number(prediction.value), ",");
+    if (!line.empty()) line.back() = '\n';
+    *out_ << line;
+    return Written();
+  }
+
+ private:
+  void WriteHeader(const Prediction& first) {
+    started_ = true;
+    scores_ = first.scores.size();
+    probabilities_ = first.probabilities.size();
+    label_ = !first.label.empty();
+    // Regression has neither label nor probabilities.
+    value_ = !label_ && probabilities_ == 0;
+    std::string line;
+    for (size_t i = 0; i < scores_; ++i) {
+      absl::StrAppend(&line, scores_ == 1 ? "score" : absl::StrCat("score_", i), ",");
+    }
+    if (label_) absl::StrAppend(&line, "label,");
+    for (const ClassProbability& probability : first.probabilities) {
+      absl::StrAppend(&line, CsvCell(absl::StrCat("probability_", probability.label)), ",");
+    }
+    if (value_) absl::StrAppend(&line, "value,");
+    line.back() = '\n';
+    *out_ << line;
+  }
+
+  absl::Status Written() const {
+    return *out_ ? absl::OkStatus()
+                 : absl::UnknownError("cannot write the predictions; is the disk full?");
+  }
+
+  std::ostream* out_;
+  const bool json_;
+  bool started_ = false;
+  size_t scores_ = 0;
+  size_t probabilities_ = 0;
+  bool label_ = false;
+  bool value_ = false;
+};
+
+absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* reader,
+                        PredictionWriter* writer) {
+  std::vector<Row> rows;
+  uint64_t first_line = 0;
+  for (bool more = true; more;) {
+    rows.clear();
+    while (more && rows.size() < flags.batch_rows) {
+      SourceRow row;
+      absl::StatusOr<bool> read = reader->Next(&row);
+      if (!read.ok()) return read.status();
+      more = *read;
+      if (!more) break;
+      if (rows.empty()) first_line = row.line;
+      rows.push_back(std::move(row.row));
+    }
+    if (rows.empty()) break;
+    PredictOptions options;
+    options.outputs = flags.outputs;
+    options.min_sequence = flags.min_sequence;
+    absl::StatusOr<PredictResult> result = client->Predict(flags.name, rows, options);
+    if (!result.ok()) {
+      return absl::Status(result.status().code(),
+                          absl::StrCat(result.status().message(), " (rows from line ", first_line,
+                                       " on; row 0 is that line)"));
+    }
+    for (const Prediction& prediction : result->predictions) {
+      if (absl::Status status = writer->Write(prediction); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+int RunPredict(const Globals& globals, PredictFlags flags) {
+  absl::StatusOr<std::unique_ptr<Client>> client = globals.Connect();
+  if (!client.ok()) return Fail(client.status());
+  absl::StatusOr<ModelInfo> model = (*client)->GetModel(flags.name);
+  if (!model.ok()) return Fail(model.status());
+  flags.input.reader.target_required = false;
+  flags.input.reader.dimension =
+      model->resolved && model->resolved->dimension != 0 ? model->resolved->dimension
+                                                         : model->config.dimension;
+  absl::StatusOr<std::unique_ptr<RowReader>> reader = flags.input.Open();
+  if (!reader.ok()) return Fail(reader.status());
+  std::ofstream file;
+  if (!flags.output.empty() && flags.output != "-") {
+    file.open(flags.output, std::ios::trunc);
+    if (!file) {
+      return Fail(absl::PermissionDeniedError(absl::StrCat(
+          "cannot write ", flags.output, "; check that the folder exists and is writable")));
+    }
+  }
+  PredictionWriter writer(file.is_open() ? &file : &std::cout,
+                          globals.json || absl::EndsWith(flags.output, ".jsonl"));
+  absl::Status status = PredictAll(client->get(), flags, reader->get(), &writer);
+  if (file.is_open()) {
+    file.close();
+    if (status.ok() && !file) {
+      status = absl::UnknownError(
+          absl::StrCat("cannot write ", flags.output, " to its end; is the disk full?"));
+    }
+  }
+  PrintNotes(reader->get());
+  if ((*reader)->skipped_rows() > 0) {
+    PrintError(absl::StrCat((*reader)->skipped_rows(),
+                            " rows with missing cells have no prediction (--missing skip)"));
+  }
+  return status.ok() ? kExitOk : Fail(status);
+}
+
+int RunEvaluate(const Globals& globals, const PredictFlags& flags) {
+  absl::StatusOr<std::unique_ptr<Client>> client = globals.Connect();
+  if (!client.ok()) return Fail(client.status());
+  absl::StatusOr<std::unique_ptr<RowReader>> reader = flags.input.Open();
+  if (!reader.ok()) {
+    return absl::IsNotFound(reader.status()) && absl::StrContains(reader.status().message(), "--target")
+               ? Fail(absl::NotFoundError(absl::StrCat(
+                     reader.status().message(), "; evaluation compares predictions with targets, "
+                                                "predict works without")))
+               : Fail(reader.status());
+  }
+  absl::StatusOr<EvaluateResult> result = (*client)->Evaluate(
+      flags.name, [&]() -> absl::StatusOr<std::vector<Row>> {
+        std::vector<Row> rows;
+        SourceRow row;
+        while (rows.size() < flags.batch_rows) {
+          absl::StatusOr<bool> more = (*reader)->Next(&row);
+          if (!more.ok()) return more.status();
+          if (!*more) break;
+          rows.push_back(std::move(row.row));
+        }
+        return rows;
+      });
+  if (!result.ok()) return Fail(result.status());
+  PrintNotes(reader->get());
+  if ((*reader)->skipped_rows() > 0) {
+    PrintError(absl::StrCat((*reader)->skipped_rows(), " rows with missing cells were left out"));
+  }
+  if (globals.json) {
+    std::cout << ToJson(ToProto(*result));
+    return kExitOk;
+  }
+  std::cout << "rows " << WithCommas(result->rows) << "  step " << WithCommas(result->step)
+            << "  features " << WithCommas(result->num_features) << "\n";
+  for (const auto& [name, value] : result->metrics) std::cout << name << " " << Number(value) << "\n";
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddPredictAndEvaluate(CLI::App* app, Globals* globals) {
+  auto flags = std::make_shared<PredictFlags>();
+  CLI::App* predict = AddCommand(
+      app, "predict", "Predict rows: score and label or value, as CSV or (--json) JSON lines");
+  predict->add_option("NAME", flags->name, "Name of the model")->required();
+  flags->input.AddTo(predict);
+  predict->add_option("--output,-o", flags->output,
+                      "File to write to (JSON lines if it ends in .jsonl); default standard output");
+  predict
+      ->add_option("--outputs", flags->outputs,
+                   "What to predict, separated by commas: score, label, probabilities, value")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, PredictionOutput>{
+              {"score", PredictionOutput::kScore},
+              {"label", PredictionOutput::kLabel},
+              {"probabilities", PredictionOutput::kProbabilities},
+              {"value", PredictionOutput::kValue}}))
+      ->option_text("WHAT");
+  predict->add_option("--batch", flags->batch_rows, "Rows per call; default 256")
+      ->check(CLI::Range(1, 65536));
+  predict->add_option("--min-sequence", flags->min_sequence,
+                      "Wait until the row at this log position is learned");
+  predict->callback([globals, flags] {
+    globals->run = [globals, flags] { return RunPredict(*globals, *flags); };
+  });
+
+  auto evaluate_flags = std::make_shared<PredictFlags>();
+  CLI::App* evaluate =
+      AddCommand(app, "evaluate", "Compare predictions with the targets of a file; learns nothing");
+  evaluate->add_option("NAME", evaluate_flags->name, "Name of the model")->required();
+  evaluate_flags->input.AddTo(evaluate);
+  evaluate->callback([globals, evaluate_flags] {
+    globals->run = [globals, evaluate_flags] { return RunEvaluate(*globals, *evaluate_flags); };
+  });
+}
+
+}  // namespace kernelstream::client

@@ -1,0 +1,224 @@
+// The unary calls of the client library against the fake server.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/include/kernelstream/client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_server.h"
+
+namespace kernelstream::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using support::FaultPoint;
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ClientTest() {
+    ConnectOptions options;
+    options.wait = [this](absl::Duration wait) { waits_.push_back(wait); };
+    options.max_attempts = 4;
+    client_ = Client::Connect(server_.address(), options).value();
+  }
+
+  static std::vector<Row> Rows(std::vector<std::vector<float>> values) {
+    std::vector<Row> rows;
+    for (std::vector<float>& row_values : values) {
+      Row& row = rows.emplace_back();
+      row.features = DenseFeatures{std::move(row_values)};
+      row.target = 1.0;
+    }
+    return rows;
+  }
+
+  support::FakeServer server_;
+  std::vector<absl::Duration> waits_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
+  ModelConfig config;
+  config.loss = {.name = "logistic", .parameters = {{"a", 1.5}}};
+  config.kernel = {.name = "gaussian", .parameters = {{"bandwidth", 0.5}}};
+  config.update_rule = {.name = "newest_block", .parameters = {{"theta", 2}}};
+  config.dimension = 7;
+  config.standardize = Standardize::kOff;
+  config.labels = {"no", "yes"};
+  config.max_labels = 10;
+  config.l2_penalty = 0;
+  config.averaging = Averaging::kUniform;
+  config.seed = 0;
+  config.sampler = "iid";
+  config.batch_rows = 32;
+  config.max_batch_delay = absl::Milliseconds(1500);
+  config.block_features = 16;
+  config.max_features = 1024;
+  config.when_full = WhenFull::kFreeze;
+  config.warmup_rows = 100;
+  const CreatedModel created = client_->CreateModel("m", config).value();
+  EXPECT_TRUE(created.created);
+  const ModelConfig& back = created.model.config;
+  EXPECT_EQ(back.loss.parameters.at("a"), 1.5);
+  EXPECT_EQ(back.kernel.parameters.at("bandwidth"), 0.5);
+  EXPECT_EQ(back.update_rule.name, "newest_block");
+  EXPECT_EQ(back.dimension, 7u);
+  EXPECT_EQ(back.standardize, Standardize::kOff);
+  EXPECT_THAT(back.labels, ElementsAre("no", "yes"));
+  EXPECT_EQ(back.max_labels, 10u);
+  EXPECT_EQ(back.l2_penalty, 0.0);
+  EXPECT_EQ(back.averaging, Averaging::kUniform);
+  EXPECT_EQ(back.seed, 0u);
+  EXPECT_EQ(back.sampler, "iid");
+  EXPECT_EQ(back.batch_rows, 32u);
+  EXPECT_EQ(back.max_batch_delay, absl::Milliseconds(1500));
+  EXPECT_EQ(back.block_features, 16u);
+  EXPECT_EQ(back.max_features, 1024u);
+  EXPECT_EQ(back.when_full, WhenFull::kFreeze);
+  EXPECT_EQ(back.warmup_rows, 100u);
+  EXPECT_EQ(created.model.phase, Phase::kWarmingUp);
+  EXPECT_EQ(created.model.create_time, absl::FromUnixSeconds(1'700'000'000));
+  EXPECT_FALSE(client_->CreateModel("m", config)->created);
+  config.seed = 1;
+  EXPECT_TRUE(absl::IsAlreadyExists(client_->CreateModel("m", config).status()));
+}
+
+TEST_F(ClientTest, ServerMessagesAndDetailsComeThrough) {
+  ModelConfig config;
+  config.loss.name = "logistics";
+  const absl::Status status = client_->CreateModel("m", config).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message(), "unknown loss \"logistics\"; known: logistic, square");
+  EXPECT_TRUE(status.GetPayload(kErrorDetailsUrl).has_value());
+  EXPECT_TRUE(waits_.empty());
+}
+
+TEST_F(ClientTest, ListFollowsPages) {
+  for (const char* name : {"a", "b", "c"}) server_.AddModel(name);
+  const std::vector<ModelInfo> models = client_->ListModels().value();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_EQ(models[0].name, "a");
+  EXPECT_EQ(models[2].name, "c");
+}
+
+TEST_F(ClientTest, DeleteWhoseAnswerWasLostIsDone) {
+  server_.AddModel("m");
+  server_.Inject(FaultPoint::kCall);
+  EXPECT_TRUE(client_->DeleteModel("m").ok());
+  EXPECT_TRUE(absl::IsNotFound(client_->DeleteModel("m")));
+}
+
+TEST_F(ClientTest, UnavailableIsTriedAgainWithLongerWaits) {
+  server_.AddModel("m");
+  for (int i = 0; i < 3; ++i) server_.Inject(FaultPoint::kCall);
+  EXPECT_TRUE(client_->GetModel("m").ok());
+  ASSERT_EQ(waits_.size(), 3u);
+  EXPECT_LT(waits_[0], waits_[2]);
+  for (int i = 0; i < 4; ++i) server_.Inject(FaultPoint::kCall);
+  EXPECT_TRUE(absl::IsUnavailable(client_->GetModel("m").status()));
+}
+
+TEST_F(ClientTest, UpdateWhoseAnswerWasLostIsLearnedOnce) {
+  server_.AddModel("m");
+  server_.Inject(FaultPoint::kAfterLog);
+  const UpdateResult result = client_->Update("m", Rows({{1, 2}, {3, 4}})).value();
+  EXPECT_TRUE(result.duplicate);
+  EXPECT_EQ(result.rows_accepted, 2u);
+  EXPECT_EQ(server_.Log("m").size(), 2u);
+}
+
+TEST_F(ClientTest, UpdateReportsRefusedRowsByPosition) {
+  server_.AddModel("m");
+  const UpdateResult result = client_->Update("m", Rows({{1, 2}, {3}, {4, 5}})).value();
+  EXPECT_EQ(result.rows_accepted, 2u);
+  ASSERT_EQ(result.rejected.size(), 1u);
+  EXPECT_EQ(result.rejected[0].row, 1u);
+}
+
+TEST_F(ClientTest, UpdateTakesOneKindOfIdentity) {
+  UpdateOptions options;
+  options.request_id = "r";
+  options.producer_id = "p";
+  EXPECT_TRUE(absl::IsInvalidArgument(client_->Update("m", Rows({{1}}), options).status()));
+  options.request_id.clear();
+  EXPECT_TRUE(absl::IsInvalidArgument(client_->Update("m", Rows({{1}}), options).status()));
+}
+
+TEST_F(ClientTest, PredictsDenseSparseAndMatrixAlike) {
+  server_.AddModel("m");
+  std::vector<Row> rows = Rows({{1, 2}, {3, -4}});
+  PredictOptions options;
+  options.outputs = {PredictionOutput::kScore, PredictionOutput::kLabel,
+                     PredictionOutput::kProbabilities};
+  const PredictResult dense = client_->Predict("m", rows, options).value();
+  ASSERT_EQ(dense.predictions.size(), 2u);
+  EXPECT_THAT(dense.predictions[0].scores, ElementsAre(3));
+  EXPECT_EQ(dense.predictions[1].label, "-1");
+  ASSERT_EQ(dense.predictions[0].probabilities.size(), 2u);
+  EXPECT_EQ(dense.model_uid, "uid-m");
+  rows[1].features = SparseFeatures{{0, 1}, {3, -4}};
+  const PredictResult mixed = client_->Predict("m", rows, options).value();
+  EXPECT_EQ(mixed.predictions[1].scores, dense.predictions[1].scores);
+  const std::vector<float> values = {1, 2, 3, -4};
+  const PredictResult matrix =
+      client_->Predict("m", Matrix{.rows = 2, .dimension = 2, .values = values}, options).value();
+  EXPECT_EQ(matrix.predictions[0].scores, dense.predictions[0].scores);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      client_->Predict("m", Matrix{.rows = 3, .dimension = 2, .values = values}).status()));
+}
+
+TEST_F(ClientTest, EvaluatesAllRowsOfASource) {
+  server_.AddModel("m");
+  int calls = 0;
+  const EvaluateResult result = client_
+                                    ->Evaluate("m",
+                                               [&]() -> absl::StatusOr<std::vector<Row>> {
+                                                 if (++calls > 3) return std::vector<Row>();
+                                                 return Rows({{1}, {-1}});
+                                               })
+                                    .value();
+  EXPECT_EQ(result.rows, 6u);
+  EXPECT_EQ(result.metrics.at("error_rate"), 0.5);
+  EXPECT_TRUE(absl::IsNotFound(client_->Evaluate("none", Rows({{1}})).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(client_->Evaluate("m", std::vector<Row>()).status()));
+}
+
+TEST_F(ClientTest, SourceErrorsEndAnEvaluation) {
+  server_.AddModel("m");
+  const absl::Status status =
+      client_
+          ->Evaluate("m",
+                     []() -> absl::StatusOr<std::vector<Row>> {
+                       return absl::DataLossError("the file is damaged");
+                     })
+          .status();
+  EXPECT_EQ(status.message(), "the file is damaged");
+}
+
+TEST_F(ClientTest, CatalogueHasDefaultsWhereThereAreSome) {
+  const std::vector<ComponentInfo> kernels = client_->ListKernels().value();
+  ASSERT_EQ(kernels.size(), 1u);
+  ASSERT_EQ(kernels[0].parameters.size(), 1u);
+  EXPECT_FALSE(kernels[0].parameters[0].default_value.has_value());
+  EXPECT_EQ(client_->ListLosses()->size(), 2u);
+}
+
+TEST(Client, SaysWhichAddressCannotBeReached) {
+  std::string address;
+  {
+    support::FakeServer server;
+    address = server.address();
+  }
+  ConnectOptions options;
+  options.connect_timeout = absl::Milliseconds(50);
+  const absl::Status status = Client::Connect(address, options).status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(address));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("check that kernelstream-server runs"));
+  EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect("").status()));
+}
+
+}  // namespace
+}  // namespace kernelstream::client

@@ -1,0 +1,374 @@
+// Row readers: what tricky files become, and that every error names line and column.
+#include <zlib.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/src/readers/numbers.h"
+#include "client/src/readers/row_reader.h"
+#include "client/src/utf8.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kernelstream::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Readers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "/" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt";
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+
+  absl::StatusOr<std::unique_ptr<RowReader>> Open(const std::string& text, ReaderOptions options,
+                                                  bool gzip = false) {
+    if (gzip) {
+      gzFile file = gzopen(path_.c_str(), "wb");
+      gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+      gzclose(file);
+    } else {
+      std::FILE* file = std::fopen(path_.c_str(), "wb");
+      std::fwrite(text.data(), 1, text.size(), file);
+      std::fclose(file);
+    }
+    return OpenRowReader(path_, options);
+  }
+
+  // All rows, or the first error.
+  absl::StatusOr<std::vector<SourceRow>> Read(const std::string& text, ReaderOptions options,
+                                              bool gzip = false) {
+    auto reader = Open(text, options, gzip);
+    if (!reader.ok()) return reader.status();
+    std::vector<SourceRow> rows;
+    while (true) {
+      SourceRow row;
+      const absl::StatusOr<bool> more = (*reader)->Next(&row);
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+      rows.push_back(std::move(row));
+    }
+    notes_ = (*reader)->TakeNotes();
+    skipped_ = (*reader)->skipped_rows();
+    return rows;
+  }
+
+  std::string path_;
+  std::vector<std::string> notes_;
+  uint64_t skipped_ = 0;
+};
+
+const std::vector<float>& Dense(const SourceRow& row) {
+  return std::get<DenseFeatures>(row.row.features).values;
+}
+const SparseFeatures& Sparse(const SourceRow& row) {
+  return std::get<SparseFeatures>(row.row.features);
+}
+double Number(const SourceRow& row) { return std::get<double>(row.row.target); }
+std::string Label(const SourceRow& row) { return std::get<std::string>(row.row.target); }
+
+ReaderOptions Of(Format format) {
+  ReaderOptions options;
+  options.format = format;
+  return options;
+}
+
+TEST_F(Readers, CsvWithNamedTargetAnywhere) {
+  const auto rows = Read("a,y,b\n1,10,2\r\n\n3,20,4", Of(Format::kCsv)).value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(Dense(rows[0]), ElementsAre(1, 2));
+  EXPECT_EQ(Number(rows[0]), 10);
+  EXPECT_EQ(rows[0].line, 2u);
+  EXPECT_THAT(Dense(rows[1]), ElementsAre(3, 4));
+  EXPECT_EQ(rows[1].line, 4u);
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the target is column \"y\"")));
+}
+
+TEST_F(Readers, CsvTakesTheLastColumnWhenNoneIsNamedLikeATarget) {
+  const auto rows = Read("a,b,income\n1,2,<=50K\n3,4,>50K\n", Of(Format::kCsv)).value();
+  EXPECT_EQ(Label(rows[0]), "<=50K");
+  EXPECT_EQ(Label(rows[1]), ">50K");
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("\"income\"")));
+}
+
+TEST_F(Readers, CsvQuotesHoldSeparatorsQuotesAndLineEnds) {
+  const auto rows =
+      Read("x,\"the \"\"label\"\"\"\n\"1.5\",\"a,b\"\n2,\"two\nlines\"\n3,\"\"\"q\"\"\"\n",
+           Of(Format::kCsv))
+          .value();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(Label(rows[0]), "a,b");
+  EXPECT_EQ(Label(rows[1]), "two\nlines");
+  EXPECT_EQ(Label(rows[2]), "\"q\"");
+  EXPECT_EQ(rows[1].line, 3u);
+  EXPECT_EQ(rows[2].line, 5u);
+}
+
+TEST_F(Readers, CsvFindsOutTheSeparator) {
+  EXPECT_THAT(Dense(Read("a;b;y\n1;2;3\n", Of(Format::kCsv)).value()[0]), ElementsAre(1, 2));
+  EXPECT_THAT(Dense(Read("a\tb\ty\n1\t2\t3\n", Of(Format::kCsv)).value()[0]), ElementsAre(1, 2));
+}
+
+TEST_F(Readers, CsvWithoutHeaderHasTheTargetLast) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.header = false;
+  const auto rows = Read("1,2,3\n4,5,6\n", options).value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(Dense(rows[0]), ElementsAre(1, 2));
+  EXPECT_EQ(Number(rows[1]), 6);
+  options.target = "1";
+  EXPECT_EQ(Number(Read("1,2,3\n", options).value()[0]), 1);
+}
+
+TEST_F(Readers, CsvByteOrderMarkIsLeftOut) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.target = "y";
+  EXPECT_EQ(Number(Read("\xEF\xBB\xBFy,a\n1,2\n", options).value()[0]), 1);
+}
+
+TEST_F(Readers, CsvWeightAndDroppedColumns) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.weight = "w";
+  options.drop = {"id"};
+  const auto rows = Read("id,a,w,y\nx7,1,2.5,3\n", options).value();
+  EXPECT_THAT(Dense(rows[0]), ElementsAre(1));
+  EXPECT_EQ(rows[0].row.weight, 2.5);
+}
+
+TEST_F(Readers, CsvMissingCellsAreSkippedOrZeroWhenAsked) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.missing = Missing::kSkip;
+  const std::string text = "a,b,y\n1,,3\n4,NaN,6\n7,8,9\n?,1,2\n";
+  EXPECT_EQ(Read(text, options).value().size(), 1u);
+  EXPECT_EQ(skipped_, 3u);
+  options.missing = Missing::kZero;
+  const auto rows = Read(text, options).value();
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_THAT(Dense(rows[1]), ElementsAre(4, 0));
+}
+
+TEST_F(Readers, CsvToPredictMayHaveATargetOrNot) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.target_required = false;
+  options.dimension = 2;
+  EXPECT_THAT(Dense(Read("a,b\n1,2\n", options).value()[0]), ElementsAre(1, 2));
+  EXPECT_THAT(Dense(Read("a,b,income\n1,2,x\n", options).value()[0]), ElementsAre(1, 2));
+  EXPECT_THAT(Dense(Read("a,y\n1,2\n", options).value()[0]), ElementsAre(1, 2));
+  options.target = "income";
+  EXPECT_THAT(Dense(Read("a,b\n1,2\n", options).value()[0]), ElementsAre(1, 2));
+  options.target.clear();
+  options.dimension = 0;
+  EXPECT_THAT(Dense(Read("a,y,b\n1,x,2\n", options).value()[0]), ElementsAre(1, 2));
+}
+
+TEST_F(Readers, GzipIsToldByContent) {
+  const auto rows = Read("a,y\n1,2\n", Of(Format::kCsv), /*gzip=*/true).value();
+  EXPECT_EQ(Number(rows[0]), 2);
+}
+
+TEST_F(Readers, TruncatedGzipIsDataLoss) {
+  std::string text = "a,y\n";
+  for (int i = 0; i < 20000; ++i) text += std::to_string(i * 7919 % 10007) + ",1\n";
+  ASSERT_TRUE(Open(text, Of(Format::kCsv), /*gzip=*/true).ok());
+  std::FILE* file = std::fopen(path_.c_str(), "rb");
+  std::string bytes(1 << 20, '\0');
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
+  std::fclose(file);
+  const auto rows = Read(bytes.substr(0, bytes.size() / 2), Of(Format::kCsv));
+  EXPECT_TRUE(absl::IsDataLoss(rows.status())) << rows.status();
+  EXPECT_THAT(std::string(rows.status().message()), HasSubstr("compressed data"));
+}
+
+TEST_F(Readers, LibsvmIndicesStartFromOneOnDiskAndZeroOnTheWire) {
+  const auto rows =
+      Read("+1 1:0.5 4:-2e1 # comment 9:9\n\n# only a comment\n-1 qid:3 2:1\r\n0\n",
+           Of(Format::kLibsvm))
+          .value();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(Number(rows[0]), 1);
+  EXPECT_THAT(Sparse(rows[0]).indices, ElementsAre(0, 3));
+  EXPECT_THAT(Sparse(rows[0]).values, ElementsAre(0.5f, -20.0f));
+  EXPECT_EQ(Number(rows[1]), -1);
+  EXPECT_EQ(rows[1].line, 4u);
+  EXPECT_THAT(Sparse(rows[2]).indices, IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("qid is ignored")));
+}
+
+TEST_F(Readers, LibsvmToPredictNeedsNoTarget) {
+  ReaderOptions options = Of(Format::kLibsvm);
+  options.target_required = false;
+  const auto rows = Read("1:2 3:4\n+1 1:5\n", options).value();
+  EXPECT_THAT(Sparse(rows[0]).indices, ElementsAre(0, 2));
+  EXPECT_THAT(Sparse(rows[1]).values, ElementsAre(5));
+}
+
+TEST_F(Readers, LibsvmZeroBasedWhenAsked) {
+  ReaderOptions options = Of(Format::kLibsvm);
+  options.index_base = 0;
+  EXPECT_THAT(Sparse(Read("1 0:1 7:2\n", options).value()[0]).indices, ElementsAre(0, 7));
+}
+
+TEST_F(Readers, JsonLinesDenseSparseNumbersAndLabels) {
+  const auto rows = Read(
+                        "{\"features\": [0.5, 2], \"target\": 1, \"weight\": 3}\n\n"
+                        "{\"target\": \"yes\", \"features\": {\"10\": 1, \"3\": 0.25}}\r\n"
+                        "{\"features\": {}, \"target\": 0}\n",
+                        Of(Format::kJsonLines))
+                        .value();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_THAT(Dense(rows[0]), ElementsAre(0.5f, 2.0f));
+  EXPECT_EQ(rows[0].row.weight, 3.0);
+  EXPECT_EQ(Label(rows[1]), "yes");
+  EXPECT_THAT(Sparse(rows[1]).indices, ElementsAre(3, 10));
+  EXPECT_EQ(rows[1].line, 3u);
+}
+
+struct BadInput {
+  const char* what;
+  Format format;
+  std::string text;
+  std::vector<std::string> message;
+};
+
+class BadInputs : public Readers, public ::testing::WithParamInterface<BadInput> {
+  void SetUp() override { path_ = ::testing::TempDir() + "/bad_" + GetParam().what + ".txt"; }
+};
+
+TEST_P(BadInputs, NameThePlaceAndTheTrouble) {
+  const auto rows = Read(GetParam().text, Of(GetParam().format));
+  ASSERT_FALSE(rows.ok());
+  for (const std::string& part : GetParam().message) {
+    EXPECT_THAT(std::string(rows.status().message()), HasSubstr(part));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadInputs,
+    ::testing::Values(
+        BadInput{"csv_empty", Format::kCsv, "", {"is empty"}},
+        BadInput{"csv_text", Format::kCsv, "a,b,y\n1,2,3\n1,red,3\n",
+                 {"line 3", "column \"b\"", "\"red\" is not a number", "--drop b"}},
+        BadInput{"csv_missing", Format::kCsv, "a,b,y\n1,,3\n",
+                 {"line 2", "column \"b\"", "no value", "--missing skip"}},
+        BadInput{"csv_missing_target", Format::kCsv, "a,y\n1,\n", {"line 2", "column \"y\""}},
+        BadInput{"csv_short_row", Format::kCsv, "a,b,y\n1,2\n", {"line 2", "2 cells", "3"}},
+        BadInput{"csv_long_row", Format::kCsv, "a,y\n1,2,3\n", {"line 2", "3 cells"}},
+        BadInput{"csv_open_quote", Format::kCsv, "a,y\n\"1,2\n3,4\n",
+                 {"line 2", "never closed"}},
+        BadInput{"csv_after_quote", Format::kCsv, "a,y\n\"1\"2,3\n",
+                 {"line 2", "column \"a\"", "after the closing quote"}},
+        BadInput{"csv_twice", Format::kCsv, "a,a,y\n1,2,3\n", {"\"a\" occurs twice"}},
+        BadInput{"csv_no_header", Format::kCsv, "1,2,3\n4,5,6\n", {"line 1", "--no-header"}},
+        BadInput{"csv_overflow", Format::kCsv, "a,y\n1e400,1\n",
+                 {"line 2", "column \"a\"", "too large"}},
+        BadInput{"csv_float_overflow", Format::kCsv, "a,y\n1e39,1\n", {"line 2", "too large"}},
+        BadInput{"csv_infinity", Format::kCsv, "a,y\n-inf,1\n", {"line 2", "not a finite number"}},
+        BadInput{"csv_label_after_numbers", Format::kCsv, "a,y\n1,2\n1,red\n",
+                 {"line 3", "column \"y\"", "--target-type label"}},
+        BadInput{"csv_bytes", Format::kCsv, "a,y\n\xFF\xFE,1\n", {"line 2", "column \"a\""}},
+        BadInput{"csv_label_bytes", Format::kCsv, "a,y\n1,\xE9t\xE9\n", {"line 2", "not UTF-8"}},
+        BadInput{"csv_header_bytes", Format::kCsv, "a,\xE9\n1,2\n", {"line 1", "not UTF-8"}},
+        BadInput{"csv_utf16", Format::kCsv, std::string("\xFF\xFE" "a\0,\0", 6), {"UTF-16"}},
+        BadInput{"csv_only_target", Format::kCsv, "y\n1\n", {"no column left", "--separator"}},
+        BadInput{"csv_nul", Format::kCsv, std::string("a,y\n1\0,2\n", 9), {"line 2", "column \"a\""}},
+        BadInput{"libsvm_order", Format::kLibsvm, "1 2:1\n1 3:1 2:1\n", {"line 2", "increase"}},
+        BadInput{"libsvm_repeat", Format::kLibsvm, "1 2:1 2:1\n", {"line 1", "increase"}},
+        BadInput{"libsvm_zero", Format::kLibsvm, "1 0:1\n", {"line 1", "--zero-based"}},
+        BadInput{"libsvm_no_target", Format::kLibsvm, "1:1 2:1\n", {"line 1", "target"}},
+        BadInput{"libsvm_words", Format::kLibsvm, "1 hello\n", {"line 1", "\"hello\"", "index:value"}},
+        BadInput{"libsvm_negative", Format::kLibsvm, "1 -3:1\n", {"line 1", "whole number"}},
+        BadInput{"libsvm_huge_index", Format::kLibsvm, "1 99999999999999999999:1\n", {"line 1"}},
+        BadInput{"libsvm_value", Format::kLibsvm, "1 2:abc\n", {"line 1", "input 2"}},
+        BadInput{"libsvm_nan", Format::kLibsvm, "1 2:nan\n", {"line 1", "input 2", "no value"}},
+        BadInput{"libsvm_nan_target", Format::kLibsvm, "nan 2:1\n", {"line 1", "target"}},
+        BadInput{"libsvm_many_labels", Format::kLibsvm, "1,2 3:1\n", {"line 1", "several labels"}},
+        BadInput{"jsonl_syntax", Format::kJsonLines, "{\"features\": [1], \"target\": 1}\n{nope\n",
+                 {"line 2", "not JSON at byte 2"}},
+        BadInput{"jsonl_array", Format::kJsonLines, "[1,2]\n", {"line 1", "not an object"}},
+        BadInput{"jsonl_deep", Format::kJsonLines, std::string(100000, '['), {"line 1"}},
+        BadInput{"jsonl_no_features", Format::kJsonLines, "{\"target\": 1}\n",
+                 {"line 1", "\"features\""}},
+        BadInput{"jsonl_no_target", Format::kJsonLines, "{\"features\": [1]}\n",
+                 {"line 1", "\"target\""}},
+        BadInput{"jsonl_string_value", Format::kJsonLines, "{\"features\": [1, \"2\"], \"target\": 1}\n",
+                 {"line 1", "features[1] is string"}},
+        BadInput{"jsonl_null", Format::kJsonLines, "{\"features\": [null], \"target\": 1}\n",
+                 {"line 1", "features[0]", "--missing"}},
+        BadInput{"jsonl_overflow", Format::kJsonLines, "{\"features\": [1e400], \"target\": 1}\n",
+                 {"line 1", "too large"}},
+        BadInput{"jsonl_float_overflow", Format::kJsonLines,
+                 "{\"features\": [1e39], \"target\": 1}\n", {"line 1", "features[0]", "1e30"}},
+        BadInput{"jsonl_nan", Format::kJsonLines, "{\"features\": [NaN], \"target\": 1}\n",
+                 {"line 1", "not JSON"}},
+        BadInput{"jsonl_repeated_index", Format::kJsonLines,
+                 "{\"features\": {\"3\": 1, \"3\": 2}, \"target\": 1}\n", {"line 1", "twice"}},
+        BadInput{"jsonl_same_index", Format::kJsonLines,
+                 "{\"features\": {\"3\": 1, \"03\": 2}, \"target\": 1}\n", {"line 1", "twice"}},
+        BadInput{"jsonl_repeated_key", Format::kJsonLines,
+                 "{\"features\": [1], \"target\": 1, \"target\": 2}\n", {"line 1", "twice"}},
+        BadInput{"jsonl_bool_target", Format::kJsonLines, "{\"features\": [1], \"target\": true}\n",
+                 {"line 1", "boolean"}},
+        BadInput{"jsonl_unknown_key", Format::kJsonLines,
+                 "{\"features\": [1], \"target\": 1, \"wieght\": 1}\n", {"line 1", "wieght"}},
+        BadInput{"jsonl_bytes", Format::kJsonLines, "{\"features\": [1], \"target\": \"\xFF\"}\n",
+                 {"line 1", "not JSON"}}),
+    [](const ::testing::TestParamInfo<BadInput>& info) { return std::string(info.param.what); });
+
+TEST_F(Readers, GoOnAfterABadLine) {
+  auto reader = Open("a,y\n1,2\nx,3\n4,5\n", Of(Format::kCsv)).value();
+  SourceRow row;
+  EXPECT_TRUE(reader->Next(&row).value());
+  EXPECT_TRUE(absl::IsInvalidArgument(reader->Next(&row).status()));
+  EXPECT_TRUE(reader->Next(&row).value());
+  EXPECT_EQ(Number(row), 5);
+  EXPECT_FALSE(reader->Next(&row).value());
+}
+
+TEST_F(Readers, LineOverTheLimitIsNamedAndPassedOver) {
+  const std::string text = "1 1:1\n" + std::string((64u << 20) + 1, '1') + "\n2 1:1\n";
+  auto reader = Open(text, Of(Format::kLibsvm)).value();
+  SourceRow row;
+  EXPECT_TRUE(reader->Next(&row).value());
+  const absl::Status status = reader->Next(&row).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("line 2"));
+  EXPECT_TRUE(reader->Next(&row).value());
+  EXPECT_EQ(row.line, 3u);
+}
+
+TEST_F(Readers, MissingFileAndUnknownTargetAreFinal) {
+  const auto missing = OpenRowReader(path_ + ".none", Of(Format::kCsv));
+  EXPECT_TRUE(absl::IsNotFound(missing.status()));
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr(".none"));
+  ReaderOptions options = Of(Format::kCsv);
+  options.target = "price";
+  const auto unknown = Open("a,b\n1,2\n", options);
+  EXPECT_TRUE(absl::IsNotFound(unknown.status()));
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("it has a, b"));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      OpenRowReader(::testing::TempDir(), Of(Format::kCsv)).status()));
+}
+
+TEST(Utf8, OnlyShortestFormsWithoutSurrogates) {
+  EXPECT_TRUE(IsUtf8("plain, \xC3\xA9, \xE2\x82\xAC, \xF0\x9F\x98\x80"));
+  for (const std::string bad : {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+                                "\xE2\x82", "\xFF"}) {
+    EXPECT_FALSE(IsUtf8(bad));
+  }
+}
+
+TEST(Quote, ShortensAndShowsOddBytes) {
+  EXPECT_EQ(Quote("a"), "\"a\"");
+  EXPECT_EQ(Quote("\n"), "\"\\n\"");
+  EXPECT_THAT(Quote(std::string(100, 'x')), HasSubstr("..."));
+}
+
+}  // namespace
+}  // namespace kernelstream::client
