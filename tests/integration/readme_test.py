@@ -7,8 +7,8 @@ Marks after the language of a fenced block say what is done with it:
   ```sh readme-test      run in order from the repository's top, against a server of the test; each has to succeed
   ```text readme-output  what the block before prints, loosely: its lines in this order, others may stand between;
                          a number stands for any number, a run of spaces or of bar signs for any other, ... for anything
-  ```LANG from=PATH      an excerpt: these lines stand in that file, indentation aside
-Every program given with --example is run against the same server and has to succeed.
+  ```LANG from=PATH      an excerpt: these lines stand in that file, indentation aside; // ... stands for lines left out
+Every program given with --example is run with --address against the same server and has to succeed.
 """
 import argparse
 import os
@@ -67,9 +67,13 @@ def check_output(expected, actual):
 def check_excerpt(body, path):
     def stripped(text):
         return [line.strip() for line in text.splitlines() if line.strip()]
-    wanted, have = stripped(body), stripped(path.read_text(encoding="utf-8"))
-    if not any(have[i:i + len(wanted)] == wanted for i in range(len(have) - len(wanted) + 1)):
-        raise ReadmeError(f"these lines do not stand in {path}:\n{body}")
+    have, start = stripped(path.read_text(encoding="utf-8")), 0
+    for piece in re.split(r"^\s*// \.\.\.$", body, flags=re.M):
+        wanted = stripped(piece)
+        found = [i for i in range(start, len(have)) if have[i:i + len(wanted)] == wanted]
+        if not found:
+            raise ReadmeError(f"these lines do not stand in {path}, in this order:\n{piece}")
+        start = found[0] + len(wanted)
 
 
 class Server:
@@ -134,7 +138,7 @@ def run_readme(options):
                 raise ReadmeError(f"{options.readme.name}:{line}: {error}\nserver log:\n{server.log()}") from error
             count += 1
         for example in options.example:
-            run([example], environment, root)
+            run([example, "--address", server.address], environment, root)
             count += 1
         server.stop()
         return count
@@ -158,8 +162,10 @@ class SelfTest(unittest.TestCase):
     def test_excerpt_must_stand_in_the_file_in_one_piece(self):
         path = pathlib.Path(__file__)
         check_excerpt("import shutil\nimport signal\n", path)
-        with self.assertRaises(ReadmeError):
-            check_excerpt("import shutil\nimport sys\n", path)
+        check_excerpt("import re\n// ...\nimport signal\n", path)
+        for body in ("import shutil\nimport sys\n", "import signal\n// ...\nimport re\n"):
+            with self.assertRaises(ReadmeError):
+                check_excerpt(body, path)
 
     def test_only_marked_blocks_count(self):
         text = "```sh\na\n```\n\n```sh readme-test\nb\n```\n```text readme-output\nc\n```\n"

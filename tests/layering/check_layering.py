@@ -216,7 +216,7 @@ class Checker:
             if word in self.target_folder:
                 target = self.target_folder[word]
                 self.linked[folder].add(target)
-                if target != folder and target not in self.layers.reachable(folder):
+                if target != folder and not self.may_link(folder, target):
                     self.fail(place, f"{words[0]} links {word}. {self.layers.allowed_text(folder)}")
                 continue
             header = next((h for p, h in self.layers.libraries.items() if word.startswith(p)), None)
@@ -224,6 +224,12 @@ class Checker:
                 self.fail(place, f"{words[0]} links {word}, which no library line of layers.txt names")
             elif not self.layers.outside_allowed(folder, header):
                 self.fail(place, f"{words[0]} links {word}. {self.layers.allowed_text(folder)}")
+
+    def may_link(self, folder, target):
+        """A folder of headers only comes with the target of a folder that implements it, that is, includes it."""
+        reachable = self.layers.reachable(folder)
+        with_target = set(self.target_folder.values())
+        return target in reachable or any(f in reachable and f not in with_target for f in self.layers.edges[target])
 
     def check_links(self):
         with_target = set(self.target_folder.values())

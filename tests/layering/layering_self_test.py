@@ -109,6 +109,14 @@ class LayeringSelfTest(MadeUpTree):
         self.assertIn("core/low/CMakeLists.txt:1: low links top", found[0])
         self.assertIn("low links gRPC::grpc++", found[1])
 
+    def test_headers_without_a_target_come_with_the_folder_that_implements_them(self):
+        files = {"client/include/api.h": "", "client/src/a.cc": '#include "client/include/api.h"\n',
+                 "client/src/CMakeLists.txt": "kernelstream_library(lib SOURCES a.cc)\n",
+                 "client/demo/d.cc": '#include "client/include/api.h"\n',
+                 "client/demo/CMakeLists.txt": "add_executable(d d.cc)\ntarget_link_libraries(d PRIVATE lib top)\n"}
+        layers = LIST + "client/include: |\nclient/src: client/include |\nclient/demo: client/include |\n"
+        self.assert_one(self.violations(files, layers), "client/demo/CMakeLists.txt:2: d links top")
+
     def test_cmake_library_nobody_listed_fails(self):
         files = {"core/low/CMakeLists.txt": "add_library(low low.cc)\ntarget_link_libraries(low PRIVATE curl)\n"}
         self.assert_one(self.violations(files), "low links curl")
