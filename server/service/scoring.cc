@@ -1,0 +1,181 @@
+#include "server/service/scoring.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/field_error.h"
+
+namespace kernelstream::server {
+namespace {
+
+// About a millisecond of evaluation.
+constexpr uint64_t kSmallFeatureRows = uint64_t{1} << 17;
+// Of one message: rows times outputs, so that an answer stays below some hundred MiB.
+constexpr uint64_t kMaxScores = uint64_t{1} << 22;
+// A probability of zero, as a logarithm can take it.
+constexpr double kSmallestProbability = 1e-15;
+
+absl::Status NotAnOutput(int i, absl::string_view output, absl::string_view why) {
+  return InvalidField(absl::StrCat("outputs[", i, "]"), absl::StrCat(output, " ", why));
+}
+
+}  // namespace
+
+absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, const WireRows& rows,
+                         absl::string_view list) {
+  if (rows.count * snapshot.num_outputs() > kMaxScores) {
+    return InvalidField(rows.matrix ? "matrix.rows" : list,
+                        absl::StrCat(rows.count, " rows with ", snapshot.num_outputs(),
+                                     " outputs each; one message may ask for ", kMaxScores,
+                                     " outputs. Send fewer rows at a time"));
+  }
+  const uint32_t dimension = snapshot.resolved().dimension;
+  absl::Status error;
+  uint64_t place = rows.count;
+  for (size_t i = 0; i < rows.rows.size() && error.ok(); ++i) {
+    error = model.rules().CheckInput(model.name(), dimension, rows.rows.row(i));
+    place = rows.places[i];
+  }
+  if (!rows.rejected.empty() && (error.ok() || rows.rejected.front().number < place)) {
+    place = rows.rejected.front().number;
+    error = rows.rejected.front().status;
+  }
+  if (error.ok()) return error;
+  return InvalidField(rows.Path(list, place, FieldPathOf(error)), error.message());
+}
+
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows) {
+  const uint64_t features = std::max<uint64_t>(1, snapshot.num_features());
+  return rows.count <= kSmallFeatureRows / features;
+}
+
+absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
+                                           const Snapshot& snapshot) {
+  const bool regression = snapshot.loss().task() == Task::kRegression;
+  OutputMask mask;
+  if (request.outputs().empty()) {
+    mask.score = true;
+    (regression ? mask.value : mask.label) = true;
+    return mask;
+  }
+  for (int i = 0; i < request.outputs_size(); ++i) {
+    switch (request.outputs(i)) {
+      case v1::PREDICTION_OUTPUT_SCORE:
+        mask.score = true;
+        break;
+      case v1::PREDICTION_OUTPUT_LABEL:
+        if (regression) return NotAnOutput(i, "LABEL", "is not an output of a regression; ask for VALUE");
+        mask.label = true;
+        break;
+      case v1::PREDICTION_OUTPUT_PROBABILITIES:
+        if (!snapshot.loss().has_probabilities()) {
+          return NotAnOutput(i, "PROBABILITIES",
+                             "is not an output of a model with this loss; losses logistic and softmax "
+                             "have it");
+        }
+        mask.probabilities = true;
+        break;
+      case v1::PREDICTION_OUTPUT_VALUE:
+        if (!regression) return NotAnOutput(i, "VALUE", "is not an output of a classifier; ask for LABEL");
+        mask.value = true;
+        break;
+      default:
+        return NotAnOutput(i, absl::StrCat("value ", static_cast<int>(request.outputs(i))),
+                           "is unknown; known: 1 (score), 2 (label), 3 (probabilities), 4 (value)");
+    }
+  }
+  return mask;
+}
+
+void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
+                 Executor& executor, v1::PredictResponse* response) {
+  const size_t width = snapshot.num_outputs();
+  std::vector<double> scores(rows.rows.size() * width);
+  snapshot.Score(rows.rows, executor, scores.data());
+  response->mutable_predictions()->Reserve(static_cast<int>(rows.rows.size()));
+  for (size_t i = 0; i < rows.rows.size(); ++i) {
+    const Prediction prediction = snapshot.Link({scores.data() + i * width, width});
+    v1::Prediction* wire = response->add_predictions();
+    if (outputs.score) wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
+    if (outputs.label) wire->set_label(prediction.label);
+    if (outputs.value) wire->set_value(prediction.value);
+    if (!outputs.probabilities) continue;
+    for (size_t k = 0; k < prediction.probabilities.size(); ++k) {
+      v1::ClassProbability* probability = wire->add_probabilities();
+      probability->set_label(snapshot.labels()[k]);
+      probability->set_value(prediction.probabilities[k]);
+    }
+  }
+  response->set_step(snapshot.step());
+  response->set_sequence(snapshot.sequence());
+  response->set_num_features(snapshot.num_features());
+}
+
+void EvaluationSums::Add(const Snapshot& snapshot, const SampleBatch& rows, Executor& executor) {
+  const size_t width = snapshot.num_outputs();
+  const Loss& loss = snapshot.loss();
+  std::vector<double> all_scores(rows.size() * width);
+  snapshot.Score(rows, executor, all_scores.data());
+  std::vector<double> probabilities(snapshot.labels().size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const double> scores(all_scores.data() + i * width, width);
+    const double weight = rows.weight(i);
+    ++rows_;
+    weight_ += weight;
+    const absl::StatusOr<double> target = snapshot.LossTarget(rows.target(i));
+    if (!target.ok() || (loss.task() == Task::kMulticlass && *target >= static_cast<double>(width))) {
+      ++unknown_labels_;  // cannot have been predicted
+      wrong_ += weight;
+      continue;
+    }
+    known_weight_ += weight;
+    loss_ += weight * loss.Value(scores, *target);
+    if (loss.task() == Task::kRegression) {
+      const double value = rows.target(i).value;
+      const double error =
+          scores[0] * snapshot.resolved().target_scale + snapshot.resolved().target_offset - value;
+      squared_ += weight * error * error;
+      absolute_ += weight * std::abs(error);
+      const double step = value - target_mean_;
+      target_mean_ += step * weight / weight_;
+      target_spread_ += weight * step * (value - target_mean_);
+      continue;
+    }
+    size_t label = 0, predicted = 0;
+    if (loss.task() == Task::kBinary) {
+      label = *target > 0 ? 1 : 0;
+      predicted = scores[0] > 0 ? 1 : 0;
+    } else {
+      label = static_cast<size_t>(*target);
+      predicted = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+    }
+    if (predicted != label) wrong_ += weight;
+    if (loss.has_probabilities() && label < probabilities.size()) {
+      loss.Probabilities(scores, probabilities);
+      log_loss_ -= weight * std::log(std::max(probabilities[label], kSmallestProbability));
+    }
+  }
+}
+
+void EvaluationSums::ToWire(const Snapshot& snapshot, v1::EvaluateResponse* response) const {
+  auto& metrics = *response->mutable_metrics();
+  if (known_weight_ > 0) metrics["loss"] = loss_ / known_weight_;
+  if (snapshot.loss().task() == Task::kRegression) {
+    metrics["mean_squared_error"] = squared_ / weight_;
+    metrics["mean_absolute_error"] = absolute_ / weight_;
+    if (target_spread_ > 0) metrics["r2"] = 1 - squared_ / target_spread_;
+  } else {
+    metrics["error_rate"] = wrong_ / weight_;
+    if (snapshot.loss().has_probabilities() && known_weight_ > 0) {
+      metrics["log_loss"] = log_loss_ / known_weight_;
+    }
+    if (unknown_labels_ > 0) metrics["unknown_label_rows"] = static_cast<double>(unknown_labels_);
+  }
+  response->set_rows(rows_);
+  response->set_step(snapshot.step());
+  response->set_sequence(snapshot.sequence());
+  response->set_num_features(snapshot.num_features());
+}
+
+}  // namespace kernelstream::server

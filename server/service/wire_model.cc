@@ -1,0 +1,205 @@
+#include "server/service/wire_model.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/digest.h"
+#include "core/base/field_error.h"
+
+namespace kernelstream::server {
+namespace {
+
+ComponentConfig ComponentFromWire(const v1::Component& wire) {
+  ComponentConfig config;
+  config.name = wire.name();
+  config.parameters.insert(wire.parameters().begin(), wire.parameters().end());
+  return config;
+}
+
+void ComponentConfigToWire(const ComponentConfig& config, v1::Component* wire) {
+  wire->set_name(config.name);
+  for (const auto& [name, value] : config.parameters) (*wire->mutable_parameters())[name] = value;
+}
+
+absl::Status UnknownValue(absl::string_view field, int value) {
+  return InvalidField(field, absl::StrCat("unknown value ", value,
+                                          "; see proto/kernelstream/v1/model.proto for the known ones"));
+}
+
+v1::Averaging AveragingToWire(Averaging averaging) {
+  switch (averaging) {
+    case Averaging::kAuto: return v1::AVERAGING_AUTO;
+    case Averaging::kLast: return v1::AVERAGING_LAST;
+    case Averaging::kPolynomial: return v1::AVERAGING_POLYNOMIAL;
+    case Averaging::kUniform: return v1::AVERAGING_UNIFORM;
+  }
+  return v1::AVERAGING_UNSPECIFIED;
+}
+
+v1::Phase PhaseToWire(ModelStatus::Phase phase) {
+  switch (phase) {
+    case ModelStatus::Phase::kLoading: return v1::PHASE_UNSPECIFIED;
+    case ModelStatus::Phase::kWarmingUp: return v1::PHASE_WARMING_UP;
+    case ModelStatus::Phase::kLearning: return v1::PHASE_LEARNING;
+    case ModelStatus::Phase::kFrozen: return v1::PHASE_FROZEN;
+    case ModelStatus::Phase::kFailed: return v1::PHASE_FAILED;
+  }
+  return v1::PHASE_UNSPECIFIED;
+}
+
+void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::ResolvedConfig* wire) {
+  const ResolvedConfig& resolved = snapshot.resolved();
+  wire->set_dimension(resolved.dimension);
+  wire->set_kernel(config.kernel.name);
+  wire->mutable_kernel_parameters()->insert(resolved.kernel_parameters.begin(),
+                                            resolved.kernel_parameters.end());
+  wire->set_loss(config.loss.name);
+  wire->mutable_loss_parameters()->insert(config.loss.parameters.begin(),
+                                          config.loss.parameters.end());
+  wire->set_update_rule(config.update_rule.name);
+  wire->mutable_update_rule_parameters()->insert(resolved.rule_parameters.begin(),
+                                                 resolved.rule_parameters.end());
+  for (const std::string& label : snapshot.labels()) wire->add_labels(label);
+  wire->set_standardized_inputs(resolved.standardized_inputs);
+  wire->set_target_offset(resolved.target_offset);
+  wire->set_target_scale(resolved.target_scale);
+  wire->set_max_features(config.max_features);
+  wire->set_batch_rows(config.batch_rows);
+  wire->set_seed(config.seed.value_or(0));
+  wire->set_serving(AveragingToWire(resolved.serving));
+  wire->set_l2_penalty(config.l2_penalty.value_or(0));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
+  ModelConfig config;
+  config.loss = ComponentFromWire(wire.loss());
+  config.kernel = ComponentFromWire(wire.kernel());
+  config.dimension = wire.input().dimension();
+  switch (wire.input().standardize()) {
+    case v1::STANDARDIZE_UNSPECIFIED:
+    case v1::STANDARDIZE_AUTO: config.standardize = Standardize::kAuto; break;
+    case v1::STANDARDIZE_ON: config.standardize = Standardize::kOn; break;
+    case v1::STANDARDIZE_OFF: config.standardize = Standardize::kOff; break;
+    default: return UnknownValue("input.standardize", wire.input().standardize());
+  }
+  config.labels.assign(wire.labels().begin(), wire.labels().end());
+  config.max_labels = wire.max_labels();
+  if (wire.has_l2_penalty()) config.l2_penalty = wire.l2_penalty();
+  config.update_rule = ComponentFromWire(wire.update_rule());
+  switch (wire.averaging()) {
+    case v1::AVERAGING_UNSPECIFIED:
+    case v1::AVERAGING_AUTO: config.averaging = Averaging::kAuto; break;
+    case v1::AVERAGING_LAST: config.averaging = Averaging::kLast; break;
+    case v1::AVERAGING_POLYNOMIAL: config.averaging = Averaging::kPolynomial; break;
+    case v1::AVERAGING_UNIFORM: config.averaging = Averaging::kUniform; break;
+    default: return UnknownValue("averaging", wire.averaging());
+  }
+  if (wire.has_seed()) config.seed = wire.seed();
+  config.sampler = wire.sampler();
+  config.batch_rows = wire.batch_rows();
+  if (wire.has_max_batch_delay()) {
+    const google::protobuf::Duration& delay = wire.max_batch_delay();
+    if (std::abs(int64_t{delay.nanos()}) > 999'999'999 ||
+        (delay.seconds() > 0 && delay.nanos() < 0) || (delay.seconds() < 0 && delay.nanos() > 0)) {
+      return InvalidField("max_batch_delay",
+                          absl::StrCat("nanos ", delay.nanos(), " with seconds ", delay.seconds(),
+                                       " is no duration; expected below 1e9 and of the same sign"));
+    }
+    config.max_batch_delay_seconds = static_cast<double>(delay.seconds()) + 1e-9 * delay.nanos();
+  }
+  config.block_features = wire.block_features();
+  config.max_features = wire.max_features();
+  switch (wire.when_full()) {
+    case v1::WHEN_FULL_UNSPECIFIED:
+    case v1::WHEN_FULL_KEEP_LEARNING: config.when_full = WhenFull::kKeepLearning; break;
+    case v1::WHEN_FULL_FREEZE: config.when_full = WhenFull::kFreeze; break;
+    default: return UnknownValue("when_full", wire.when_full());
+  }
+  config.warmup_rows = wire.warmup_rows();
+  return config;
+}
+
+void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire) {
+  ComponentConfigToWire(config.loss, wire->mutable_loss());
+  ComponentConfigToWire(config.kernel, wire->mutable_kernel());
+  wire->mutable_input()->set_dimension(config.dimension);
+  switch (config.standardize) {
+    case Standardize::kAuto: wire->mutable_input()->set_standardize(v1::STANDARDIZE_AUTO); break;
+    case Standardize::kOn: wire->mutable_input()->set_standardize(v1::STANDARDIZE_ON); break;
+    case Standardize::kOff: wire->mutable_input()->set_standardize(v1::STANDARDIZE_OFF); break;
+  }
+  for (const std::string& label : config.labels) wire->add_labels(label);
+  wire->set_max_labels(config.max_labels);
+  if (config.l2_penalty.has_value()) wire->set_l2_penalty(*config.l2_penalty);
+  ComponentConfigToWire(config.update_rule, wire->mutable_update_rule());
+  wire->set_averaging(AveragingToWire(config.averaging));
+  if (config.seed.has_value()) wire->set_seed(*config.seed);
+  wire->set_sampler(config.sampler);
+  wire->set_batch_rows(config.batch_rows);
+  if (config.max_batch_delay_seconds.has_value()) {
+    const auto nanos = static_cast<int64_t>(std::llround(*config.max_batch_delay_seconds * 1e9));
+    wire->mutable_max_batch_delay()->set_seconds(nanos / 1'000'000'000);
+    wire->mutable_max_batch_delay()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  }
+  wire->set_block_features(config.block_features);
+  wire->set_max_features(config.max_features);
+  wire->set_when_full(config.when_full == WhenFull::kFreeze ? v1::WHEN_FULL_FREEZE
+                                                            : v1::WHEN_FULL_KEEP_LEARNING);
+  wire->set_warmup_rows(config.warmup_rows);
+}
+
+void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* wire) {
+  wire->set_recent_loss(metrics.recent_loss);
+  wire->set_mean_loss(metrics.mean_loss);
+  wire->set_recent_error_rate(metrics.recent_error_rate);
+  wire->set_mean_error_rate(metrics.mean_error_rate);
+  wire->set_recent_squared_error(metrics.recent_squared_error);
+  wire->set_mean_squared_error(metrics.mean_squared_error);
+  wire->set_rows(metrics.rows);
+}
+
+void ModelToWire(const HostedModel& model, v1::Model* wire) {
+  wire->set_name(model.name());
+  wire->set_uid(UidText(model.uid()));
+  ConfigToWire(model.config(), wire->mutable_config());
+  const int64_t nanos = absl::ToUnixNanos(model.create_time());
+  wire->mutable_create_time()->set_seconds(nanos / 1'000'000'000);
+  wire->mutable_create_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+
+  const ModelStatus status = model.status();
+  v1::ModelState* state = wire->mutable_state();
+  state->set_phase(PhaseToWire(status.phase));
+  state->set_failure(status.failure);
+  state->set_rows_pending(status.rows_pending);
+  state->set_rows_rejected(status.rows_rejected);
+  if (!status.snapshot) return;
+  const Snapshot& snapshot = *status.snapshot;
+  state->set_step(snapshot.step());
+  state->set_num_features(snapshot.num_features());
+  state->set_rows_learned(snapshot.rows_learned());
+  state->set_sequence(snapshot.sequence());
+  state->set_fingerprint(DigestHex(snapshot.fingerprint()));
+  ValidationToWire(snapshot.validation(), state->mutable_validation());
+  if (snapshot.phase() != ModelPhase::kWarmingUp) {
+    ResolvedToWire(model.config(), snapshot, state->mutable_resolved());
+  }
+}
+
+void ComponentToWire(const ComponentDoc& doc, v1::ComponentInfo* wire) {
+  wire->set_name(std::string(doc.name));
+  wire->set_documentation(std::string(doc.doc));
+  for (const ParameterDoc& parameter : doc.parameters) {
+    v1::ParameterInfo* info = wire->add_parameters();
+    info->set_name(std::string(parameter.name));
+    info->set_documentation(std::string(parameter.doc));
+    info->set_min(parameter.min);
+    info->set_max(parameter.max);
+    if (parameter.default_value.has_value()) info->set_default_value(*parameter.default_value);
+  }
+}
+
+std::string UidText(ModelUid uid) { return absl::StrCat(absl::Hex(uid, absl::kZeroPad16)); }
+
+}  // namespace kernelstream::server

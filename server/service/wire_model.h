@@ -1,0 +1,30 @@
+// Models and the catalogue: wire <-> core.
+#ifndef KERNELSTREAM_SERVER_SERVICE_WIRE_MODEL_H_
+#define KERNELSTREAM_SERVER_SERVICE_WIRE_MODEL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/base/component.h"
+#include "core/model/model_config.h"
+#include "core/model/validation.h"
+#include "kernelstream/v1/model.pb.h"
+#include "kernelstream/v1/model_service.pb.h"
+#include "server/hosting/hosted_model.h"
+
+namespace kernelstream::server {
+
+// INVALID_ARGUMENT (path relative to the config): an unknown enum value, a duration that is none. Everything else is
+// checked by CompleteConfig.
+absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire);
+void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire);
+
+void ModelToWire(const HostedModel& model, v1::Model* wire);
+void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* wire);
+void ComponentToWire(const ComponentDoc& doc, v1::ComponentInfo* wire);
+// 16 hexadecimal digits.
+std::string UidText(ModelUid uid);
+
+}  // namespace kernelstream::server
+
+#endif  // KERNELSTREAM_SERVER_SERVICE_WIRE_MODEL_H_
