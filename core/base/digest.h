@@ -12,7 +12,8 @@ struct XXH3_state_s;
 
 namespace kernelstream {
 
-// Thread-compatible. The digest of everything added so far, as if it were one run of bytes; equal on every machine.
+// Thread-compatible. The digest of everything added so far, as if it were one run of bytes; equal
+// on every machine.
 class Digest128 {
  public:
   Digest128();

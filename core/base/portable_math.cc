@@ -41,8 +41,9 @@ Split SplitExponent(double x) {
 }
 
 // exponent * log 2 + log(1 + f) + tail, for 1 + f in [sqrt(1/2), sqrt(2)) and a tiny tail.
-// With s = f / (2 + f): log(1 + f) = 2 atanh(s) = 2 s + s r(s^2), r(z) = 2 (z/3 + z^2/5 + ...). As 2 s = f - s f, and
-// s f = h - s h with h = f^2 / 2, the rounding of s reaches only the small terms: log(1 + f) = f - (h - s (h + r)).
+// With s = f / (2 + f): log(1 + f) = 2 atanh(s) = 2 s + s r(s^2), r(z) = 2 (z/3 + z^2/5 + ...). As
+// 2 s = f - s f, and s f = h - s h with h = f^2 / 2, the rounding of s reaches only the small
+// terms: log(1 + f) = f - (h - s (h + r)).
 double AddLog(double exponent, double f, double tail) {
   const double s = f / (2 + f);
   const double z = s * s;

@@ -1,9 +1,11 @@
-// exp and log with the same bits on every machine: only +, -, *, / and bit operations, in a fixed order. The C library
-// picks other code on CPUs with fused multiply-add, so its last bit differs between machines; training must not.
+// exp and log with the same bits on every machine: only +, -, *, / and bit operations, in a fixed
+// order. The C library picks other code on CPUs with fused multiply-add, so its last bit differs
+// between machines; training must not.
 //
-// Error below 1 ulp (measured 0.86, 0.80, 0.80), below 1.5 ulp where exp is subnormal. NaN gives NaN; the ends as the C
-// library: exp(-inf) = 0, exp(> 709.78) = inf, log(0) = -inf, log(< 0) = NaN, log1p(-1) = -inf.
-// Needs -ffp-contract=off and SSE2 or better (no x87): the build sees to both.
+// Error below 1 ulp (measured 0.86, 0.80, 0.80), below 1.5 ulp where exp is subnormal. NaN gives
+// NaN; the ends as the C library: exp(-inf) = 0, exp(> 709.78) = inf, log(0) = -inf, log(< 0) =
+// NaN, log1p(-1) = -inf. Needs -ffp-contract=off and SSE2 or better (no x87): the build sees to
+// both.
 #ifndef KERNELSTREAM_CORE_BASE_PORTABLE_MATH_H_
 #define KERNELSTREAM_CORE_BASE_PORTABLE_MATH_H_
 

@@ -9,18 +9,20 @@ namespace kernelstream {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Terms of a projection summed at a time, for all rows: their frequencies stay in the first-level cache.
+// Terms of a projection summed at a time, for all rows: their frequencies stay in the first-level
+// cache.
 constexpr size_t kHotTerms = 256;
 // Inputs that stay in the second-level cache while the frequencies pass by.
 constexpr size_t kHotInputFloats = 40960;
-// Rows whose features of one block of panels stay in the second-level cache until they are summed, and those that stay in
-// the first-level cache during a group of outputs.
+// Rows whose features of one block of panels stay in the second-level cache until they are summed,
+// and those that stay in the first-level cache during a group of outputs.
 constexpr size_t kSumChunkRows = 48;
 constexpr size_t kHotSumRows = 24;
 constexpr size_t kHotOutputs = 16;
 
-// Panels [first, first + count) of `panels`, terms [first_term, first_term + terms). Panel p, row r goes to
-// out + p * out_stride + 16 r. A projection that is not complete waits there for its next terms.
+// Panels [first, first + count) of `panels`, terms [first_term, first_term + terms). Panel p, row r
+// goes to out + p * out_stride + 16 r. A projection that is not complete waits there for its next
+// terms.
 struct Piece {
   const FeaturePanels& panels;
   size_t first, count;

@@ -9,8 +9,9 @@ namespace kernelstream {
 namespace HWY_NAMESPACE {
 namespace {
 
-// A square of the Gram matrix is accumulated at a time, all 16 lanes of each entry, while the panels pass in groups. A
-// group's features are packed: they stay in the first-level cache, the entries in the second.
+// A square of the Gram matrix is accumulated at a time, all 16 lanes of each entry, while the
+// panels pass in groups. A group's features are packed: they stay in the first-level cache, the
+// entries in the second.
 constexpr size_t kGramRows = 24;
 constexpr size_t kGramPanels = 16;
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3)
@@ -150,7 +151,8 @@ void UpdateOutputs(size_t outputs, const float* features, size_t num_panels, siz
 
 void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows,
                          const float* weights, size_t num_outputs, float* coefficients) {
-  // A few panels at a time, so that their features are still in the first-level cache for the next outputs.
+  // A few panels at a time, so that their features are still in the first-level cache for the next
+  // outputs.
   constexpr size_t kPanels = PanelsPerTile(1);
   for (size_t p = 0; p < num_panels; p += kPanels) {
     ForEachTile<kTileRows>(num_outputs, [&](size_t k, size_t tile) HWY_ATTR {

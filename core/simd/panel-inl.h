@@ -1,7 +1,9 @@
-// Inner loops shared by the files of this folder, compiled once per SIMD target. Include after hwy/highway.h.
+// Inner loops shared by the files of this folder, compiled once per SIMD target. Include after
+// hwy/highway.h.
 //
-// A panel (16 lanes) is kRegs registers. Accumulators live in a flat array acc[(row * columns + column) * kRegs + reg];
-// every loop over it has constant bounds, so that the compiler keeps it in registers.
+// A panel (16 lanes) is kRegs registers. Accumulators live in a flat array acc[(row * columns +
+// column) * kRegs + reg]; every loop over it has constant bounds, so that the compiler keeps it in
+// registers.
 #if defined(KERNELSTREAM_CORE_SIMD_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KERNELSTREAM_CORE_SIMD_PANEL_INL_H_
 #undef KERNELSTREAM_CORE_SIMD_PANEL_INL_H_
@@ -28,7 +30,8 @@ using Floats = hn::Vec<FloatTag>;
 constexpr size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr size_t kRegs = kPanelWidth / kLanes;
 
-// Accumulator registers of a tile are kTileRows * kRegs: as many as leave room for one panel and a broadcast.
+// Accumulator registers of a tile are kTileRows * kRegs: as many as leave room for one panel and a
+// broadcast.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 constexpr size_t kTileRows = 12;  // of 32 registers
 #elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON
@@ -56,8 +59,9 @@ HWY_INLINE void ForEachTile(size_t count, Visit visit) {
   }
 }
 
-// Copies rows [0, rows) of each panel, panels from_stride apart, to panels to_stride apart. Strides that are multiples of
-// 4 KiB would make a row's panels compete for the same lines of the first-level cache.
+// Copies rows [0, rows) of each panel, panels from_stride apart, to panels to_stride apart. Strides
+// that are multiples of 4 KiB would make a row's panels compete for the same lines of the
+// first-level cache.
 HWY_INLINE void PackRows(const float* HWY_RESTRICT from, size_t from_stride, size_t num_panels,
                          size_t rows, float* HWY_RESTRICT to, size_t to_stride) {
   const FloatTag d;
@@ -68,8 +72,9 @@ HWY_INLINE void PackRows(const float* HWY_RESTRICT from, size_t from_stride, siz
   }
 }
 
-// sqrt(2) cos(2 pi t). r = t - round(t) is exact; z = 1/4 - |r| turns cosine into an odd sine on [-1/4, 1/4].
-// Minimax in z, then two coefficients moved by a few bits: absolute error 3e-7, never beyond +-float(sqrt 2).
+// sqrt(2) cos(2 pi t). r = t - round(t) is exact; z = 1/4 - |r| turns cosine into an odd sine on
+// [-1/4, 1/4]. Minimax in z, then two coefficients moved by a few bits: absolute error 3e-7, never
+// beyond +-float(sqrt 2).
 HWY_INLINE Floats CosineOfTurns(Floats t) {
   const FloatTag d;
   const auto r = hn::Sub(t, hn::Round(t));
@@ -83,14 +88,16 @@ HWY_INLINE Floats CosineOfTurns(Floats t) {
   return hn::Mul(p, z);
 }
 
-// Keeps gcc from loading a value anew for each use, as an operand of the arithmetic: loads are what limits MultiplyLanes.
+// Keeps gcc from loading a value anew for each use, as an operand of the arithmetic: loads are what
+// limits MultiplyLanes.
 HWY_INLINE void KeepInRegister(Floats& v) {
-#if HWY_ARCH_X86 && (HWY_COMPILER_GCC || HWY_COMPILER_CLANG)
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC_ACTUAL
   asm("" : "+v"(v.raw));
 #endif
 }
 
-// Calls visit(std::integral_constant<size_t, i>) for i < kCount: constant indices, so that arrays stay in registers.
+// Calls visit(std::integral_constant<size_t, i>) for i < kCount: constant indices, so that arrays
+// stay in registers.
 template <size_t kCount, class Visit>
 HWY_INLINE void Unroll(Visit visit) {
   [&]<size_t... kIndex>(std::index_sequence<kIndex...>) HWY_ATTR {
@@ -98,7 +105,8 @@ HWY_INLINE void Unroll(Visit visit) {
   }(std::make_index_sequence<kCount>());
 }
 
-// acc[r][p] += sum over terms j of left[r * row_stride + j * term_stride] * right[p * panel_stride + 16 j + lane].
+// acc[r][p] += sum over terms j of left[r * row_stride + j * term_stride] * right[p * panel_stride
+// + 16 j + lane].
 template <size_t kRows, size_t kPanels>
 HWY_INLINE void MultiplyAdd(const float* HWY_RESTRICT left, size_t row_stride, size_t term_stride,
                             size_t terms, const float* HWY_RESTRICT right, size_t panel_stride,
@@ -123,7 +131,8 @@ HWY_INLINE void MultiplyAdd(const float* HWY_RESTRICT left, size_t row_stride, s
   }
 }
 
-// acc[r][c] += sum over panels p, lane by lane, of a[p * a_stride + 16 r + lane] * b[p * b_stride + 16 c + lane].
+// acc[r][c] += sum over panels p, lane by lane, of a[p * a_stride + 16 r + lane] * b[p * b_stride +
+// 16 c + lane].
 template <size_t kRows, size_t kCols>
 HWY_INLINE void MultiplyLanes(const float* HWY_RESTRICT a, size_t a_stride,
                               const float* HWY_RESTRICT b, size_t b_stride, size_t num_panels,

@@ -17,7 +17,8 @@ using WordTag = hn::RebindToUnsigned<FloatTag>;
 
 constexpr float kInverseTwoPi = 0x1.45f306p-3f;
 
-// Philox state of several features: one 32-bit word in the low half of each 64-bit lane; the high halves are noise.
+// Philox state of several features: one 32-bit word in the low half of each 64-bit lane; the high
+// halves are noise.
 struct Philox {
   Wide c0, c1, c2, c3;
 };
@@ -110,8 +111,9 @@ HWY_INLINE Floats NegativeLog(Floats y) {
 
 // Quantiles divided by 2 pi, as functions of q = u - 1/2.
 
-// Normal: q * ratio(w), w = -log(4 u (1 - u)), with a minimax polynomial for the ratio in w up to 5 and in sqrt(w) beyond.
-// Both factors 1/2 -+ |q| are exact, so the relative error stays small in the tails and, the ratio being smooth at
+// Normal: q * ratio(w), w = -log(4 u (1 - u)), with a minimax polynomial for the ratio in w up to 5
+// and in sqrt(w) beyond. Both factors 1/2 -+ |q| are exact, so the relative error stays small in
+// the tails and, the ratio being smooth at
 // w = 0, also around u = 1/2. The polynomials' own relative errors are 9.4e-8 and 4.1e-8.
 struct NormalTurns {
   HWY_INLINE Floats operator()(Floats q) const {
@@ -150,7 +152,8 @@ struct NormalTurns {
   }
 };
 
-// Cauchy: tan(pi q), as 1 / tan(pi (1/2 - |q|)) beyond |q| = 1/4: sine and cosine of at most pi/4, one division.
+// Cauchy: tan(pi q), as 1 / tan(pi (1/2 - |q|)) beyond |q| = 1/4: sine and cosine of at most pi/4,
+// one division.
 struct CauchyTurns {
   HWY_INLINE Floats operator()(Floats q) const {
     const FloatTag d;

@@ -1,7 +1,9 @@
-// The loops of core/simd beside what the core can do at best. KERNELSTREAM_SIMD_TARGET=SSE4 measures another target.
+// The loops of core/simd beside what the core can do at best. KERNELSTREAM_SIMD_TARGET=SSE4
+// measures another target.
 //
-// Counters: ns = nanoseconds per (row x feature) or per number drawn; of_limit = time the hardware needs at least / time
-// taken. The limit is the larger of arithmetic at the measured peak and, for rows = 1, reading the frequencies once.
+// Counters: ns = nanoseconds per (row x feature) or per number drawn; of_limit = time the hardware
+// needs at least / time taken. The limit is the larger of arithmetic at the measured peak and, for
+// rows = 1, reading the frequencies once.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -20,7 +22,8 @@ namespace {
 constexpr size_t kFeatures = 8192;
 constexpr size_t kPanels = kFeatures / kPanelWidth;
 constexpr uint64_t kSeed = 42;
-// Multiply-add slots of one cosine (scale and phase, square, four polynomial steps, last product), as operations.
+// Multiply-add slots of one cosine (scale and phase, square, four polynomial steps, last product),
+// as operations.
 constexpr double kCosineFlops = 14;
 
 double Peak() {
@@ -41,12 +44,14 @@ std::vector<float> Frequencies(SpectralLaw law, size_t panels, size_t dim) {
   return out;
 }
 
-// Times `work` in batches of at least 20 microseconds. The library's columns are means; the counters are of the quickest
-// batch, as others share the machine: both together show the spread. All in CPU time of this thread.
+// Times `work` in batches of at least 20 microseconds. The library's columns are means; the
+// counters are of the quickest batch, as others share the machine: both together show the spread.
+// All in CPU time of this thread.
 template <class Work>
 void Measure(benchmark::State& state, double items, double limit_seconds, Work work) {
   int batch = 1;
-  for (double start = bench::ThreadSeconds(); bench::ThreadSeconds() - start < 2e-5; ++batch) work();
+  const double first = bench::ThreadSeconds();
+  for (; bench::ThreadSeconds() - first < 2e-5; ++batch) work();
   double best = 1e9;
   for (auto _ : state) {
     const double start = bench::ThreadSeconds();
@@ -83,7 +88,12 @@ void Sample(benchmark::State& state, SpectralLaw law) {
     SampleFrequencies(law, kSeed, 0, kPanels, dim, out.data());
   });
 }
-BENCHMARK_CAPTURE(Sample, normal, SpectralLaw::kNormal)->UseManualTime()->ArgName("dim")->Arg(2)->Arg(64)->Arg(784);
+BENCHMARK_CAPTURE(Sample, normal, SpectralLaw::kNormal)
+    ->UseManualTime()
+    ->ArgName("dim")
+    ->Arg(2)
+    ->Arg(64)
+    ->Arg(784);
 BENCHMARK_CAPTURE(Sample, cauchy, SpectralLaw::kCauchy)->UseManualTime()->ArgName("dim")->Arg(64);
 
 struct Inputs {
@@ -117,7 +127,10 @@ void Features(benchmark::State& state) {
   Measure(state, static_cast<double>(in.rows * kFeatures), in.Limit(0),
           [&] { CosineFeatures(in.panels, in.x, out.data()); });
 }
-BENCHMARK(Features)->UseManualTime()->ArgNames({"rows", "dim"})->ArgsProduct({{1, 64, 256}, {2, 16, 54, 123, 784}});
+BENCHMARK(Features)
+    ->UseManualTime()
+    ->ArgNames({"rows", "dim"})
+    ->ArgsProduct({{1, 64, 256}, {2, 16, 54, 123, 784}});
 
 void Sums(benchmark::State& state) {
   const Inputs in(state.range(0), state.range(1));
@@ -160,7 +173,12 @@ void Update(benchmark::State& state) {
                         coefficients.data());
   });
 }
-BENCHMARK(Update)->UseManualTime()->ArgNames({"rows", "outputs"})->Args({64, 1})->Args({64, 10})->Args({64, 100});
+BENCHMARK(Update)
+    ->UseManualTime()
+    ->ArgNames({"rows", "outputs"})
+    ->Args({64, 1})
+    ->Args({64, 10})
+    ->Args({64, 100});
 
 }  // namespace
 }  // namespace kernelstream

@@ -10,11 +10,13 @@ namespace kernelstream::bench {
 // CPU time this thread has used: does not count the time others had the core.
 double ThreadSeconds();
 
-// Float32 operations per second of one core, a fused multiply-add being two, with the widest vectors `target` (a name of
-// SimdTargets()) may use. 0 if this machine's instructions are not known here. The best of several short runs.
+// Float32 operations per second of one core, a fused multiply-add being two, with the widest
+// vectors `target` (a name of SimdTargets()) may use. 0 if this machine's instructions are not
+// known here. The best of several short runs.
 double PeakFlops(const std::string& target);
 
-// Bytes per second that one core reads sequentially, again and again, from `bytes` of memory: cache or not.
+// Bytes per second that one core reads sequentially, again and again, from `bytes` of memory: cache
+// or not.
 double ReadBandwidth(size_t bytes);
 
 // "# cpu=... target=... build=... peak=... Gflop/s read=... GB/s".

@@ -29,7 +29,9 @@ double WorstError(const std::string& table, Quantile quantile, double scale = 1)
   return worst;
 }
 
-TEST(NormalQuantile, EqualsTheTable) { EXPECT_LE(WorstError("normal(0,1)", &NormalQuantile), 2e-15); }
+TEST(NormalQuantile, EqualsTheTable) {
+  EXPECT_LE(WorstError("normal(0,1)", &NormalQuantile), 2e-15);
+}
 
 TEST(CauchyQuantile, EqualsTheTable) {
   EXPECT_LE(WorstError("cauchy scale 1 (laplacian sigma=1)", &CauchyQuantile), 2e-15);

@@ -1,5 +1,5 @@
-// Models are stored as seeds: what a seed means must never change, on no machine. The digests below are of the bits that
-// targets with fused multiply-add gave when the first model was written.
+// Models are stored as seeds: what a seed means must never change, on no machine. The digests below
+// are of the bits that targets with fused multiply-add gave when the first model was written.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -39,8 +39,10 @@ class SimdBits : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(SimdBits, OfFrequenciesNeverChange) {
-  EXPECT_EQ(DigestOf(Frequencies(SpectralLaw::kNormal, 0, 64, 37)), "4f648dd33c18977bf953d4e840115bf0");
-  EXPECT_EQ(DigestOf(Frequencies(SpectralLaw::kCauchy, 1 << 20, 64, 37)), "db944abbf60e5f2c871f119d544c246f");
+  EXPECT_EQ(DigestOf(Frequencies(SpectralLaw::kNormal, 0, 64, 37)),
+            "4f648dd33c18977bf953d4e840115bf0");
+  EXPECT_EQ(DigestOf(Frequencies(SpectralLaw::kCauchy, 1 << 20, 64, 37)),
+            "db944abbf60e5f2c871f119d544c246f");
   std::vector<float> phases(64 * kPanelWidth);
   SamplePhases(kKey, 160, 64, phases.data());
   EXPECT_EQ(DigestOf(phases), "c2e4b3d0f826db1f7ff989b669833c6b");
@@ -50,7 +52,8 @@ TEST_P(SimdBits, OfFeaturesAndSumsNeverChange) {
   constexpr size_t kPanels = 40, kDim = 37, kRows = 11, kOutputs = 3;
   const std::vector<float> frequencies = Frequencies(SpectralLaw::kNormal, 0, kPanels, kDim);
   const std::vector<float> data = Frequencies(SpectralLaw::kNormal, 4096, kRows, kDim);
-  const std::vector<float> coefficients = Frequencies(SpectralLaw::kNormal, 8192, kPanels, kOutputs);
+  const std::vector<float> coefficients =
+      Frequencies(SpectralLaw::kNormal, 8192, kPanels, kOutputs);
   std::vector<float> phases(kPanels * kPanelWidth);
   SamplePhases(kKey, 0, kPanels, phases.data());
   const FeaturePanels panels = {frequencies.data(), phases.data(), kPanels, 0.8f};

@@ -1,4 +1,5 @@
-// Portable exp and log against the C library in extended precision; the digest against known answers.
+// Portable exp and log against the C library in extended precision; the digest against known
+// answers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

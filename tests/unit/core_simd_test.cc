@@ -1,5 +1,5 @@
-// Every function of core/simd on every target of this CPU, against plain float64 loops and, where simd.h fixes the order
-// of operations, bit for bit against std::fma.
+// Every function of core/simd on every target of this CPU, against plain float64 loops and, where
+// simd.h fixes the order of operations, bit for bit against std::fma.
 #include "core/simd/simd.h"
 
 #include <gtest/gtest.h>
@@ -230,7 +230,8 @@ TEST(SampleFrequencies, HaveTheStatisticsOfTheirLaw) {
   EXPECT_NEAR(cosine, std::exp(-1), 5 / std::sqrt(n));  // characteristic function at 1
 }
 
-// Largest error over its bound. Inputs are scaled so that sum |x_j w_j| / bandwidth is around `turns`.
+// Largest error over its bound. Inputs are scaled so that sum |x_j w_j| / bandwidth is around
+// `turns`.
 double WorstFeatureError(size_t rows, size_t dim, float turns) {
   const float size = 4 * turns / static_cast<float>(dim);
   const Panels panels(3, dim, 0.5f, 2);
@@ -268,7 +269,8 @@ TEST(CosineFeatures, StayWithinTheErrorBound) {
 
 TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
   ForEachTarget([](const std::string&) {
-    // One feature of frequency 1 and no phase: the input is t. All floats around the extremes, then coarser.
+    // One feature of frequency 1 and no phase: the input is t. All floats around the extremes, then
+    // coarser.
     std::vector<float> data;
     for (const float extreme : {0.0f, 0.5f, 1.0f}) {
       float t = extreme, s = extreme;
@@ -305,7 +307,8 @@ TEST(CosineFeatures, OfARowDoNotDependOnTheOtherRows) {
         for (size_t r = 0; r < rows; ++r) {
           const std::vector<float> one = Features(panels, x.Rows(r, 1));
           for (size_t p = 0; p < panels.view.num_panels; ++p) {
-            ASSERT_TRUE(std::equal(one.begin() + p * kPanelWidth, one.begin() + (p + 1) * kPanelWidth,
+            const auto first = one.begin() + p * kPanelWidth;
+            ASSERT_TRUE(std::equal(first, first + kPanelWidth,
                                    all.begin() + (p * rows + r) * kPanelWidth))
                 << "dim " << dim << " rows " << rows << " row " << r << " panel " << p;
           }
