@@ -13,6 +13,10 @@
 
 namespace kernelstream {
 
+// Range of bandwidths: their inverse times a clipped input stays far inside float32.
+inline constexpr double kSmallestBandwidth = 1e-6;
+inline constexpr double kLargestBandwidth = 1e9;
+
 // Immutable. k(x, x') = E[phi(x) phi(x')] with phi(x) = sqrt(2) cos(frequency . x / bandwidth + phase), frequency ~ law, phase
 // uniform on the circle (Rahimi & Recht 2007). k depends on (x - x') / bandwidth only.
 class Kernel {

@@ -3,6 +3,7 @@
 #define KERNELSTREAM_CORE_KERNEL_PARAMETERS_H_
 
 #include "core/base/component.h"
+#include "core/kernel/kernel.h"
 
 namespace kernelstream {
 
@@ -11,8 +12,8 @@ inline constexpr ParameterDoc kBandwidthParameters[] = {
     {.name = "bandwidth",
      .doc = "width of the kernel, in units of the standardised inputs; absent: bandwidth_scale times the median distance "
             "between warm-up rows",
-     .min = 1e-6,
-     .max = 1e9,
+     .min = kSmallestBandwidth,
+     .max = kLargestBandwidth,
      .default_value = std::nullopt},
     {.name = "bandwidth_scale",
      .doc = "multiplies the bandwidth that is chosen from the data; without effect where bandwidth is given",

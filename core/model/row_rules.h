@@ -25,7 +25,7 @@ class RowRules {
   absl::Status CheckInput(absl::string_view model, uint32_t dimension, const RowView& row) const;
   // A target the loss takes, label not empty, UTF-8 and short; weight in (0, 1e6]. Paths "value", "label", "weight".
   // `scale`: size of one standard deviation of the target around `offset` once the model knows it, else 0: values
-  // further than 1e4 deviations away are refused.
+  // further than 1e4 deviations away are refused. (Those further than 30 away are learned as if they were 30 away.)
   absl::Status CheckTarget(absl::string_view model, const TargetView& target, float weight,
                            double offset, double scale) const;
   // The label that a classification target stands for, canonically: its text, or the number's shortest decimal form.

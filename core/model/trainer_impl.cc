@@ -12,9 +12,8 @@ namespace {
 
 // Coordinates for which frequencies are made at a time while the dimension is open.
 constexpr size_t kOpenDimensionStep = 16;
-// Standardised targets are pulled in to this: one wild row must not move the model far. Rows are refused at the
-// door beyond it, so this is for rows that came before the scale was known.
-constexpr double kFarthestTarget = 1e4;
+// Standardised targets are pulled in to this, as inputs are clipped: one wild row must not move the model far.
+constexpr double kFarthestTarget = 30;
 
 }  // namespace
 
@@ -164,7 +163,8 @@ void Trainer::Impl::FinishWarmUp() {
     unit["bandwidth"] = 1;
     const auto kernel = MakeKernel({config_.kernel.name, unit});
     state_.kernel_parameters["bandwidth"] =
-        MedianDistance(x, **kernel) * state_.kernel_parameters.at("bandwidth_scale");
+        std::clamp(MedianDistance(x, **kernel) * state_.kernel_parameters.at("bandwidth_scale"),
+                   kSmallestBandwidth, kLargestBandwidth);
   }
   state_.rule_parameters = config_.update_rule.parameters;
   const UpdateRuleEntry* rule = FindUpdateRule(config_.update_rule.name);

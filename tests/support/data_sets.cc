@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/base/philox.h"
-#include "core/base/quantile.h"
+#include "tests/support/random.h"
 
 namespace kernelstream {
 namespace {
@@ -38,13 +38,6 @@ uint32_t BigEndian(const std::string& bytes, size_t at) {
   uint32_t value = 0;
   for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
   return value;
-}
-
-// Uniform number `i` of the stream `seed`.
-double Uniform(uint64_t seed, uint64_t i) {
-  const PhiloxBlock block = Philox4x32({static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32), 0, 0},
-                                       PhiloxKey(seed));
-  return UniformDouble(block[0], block[1]);
 }
 
 }  // namespace
@@ -104,9 +97,8 @@ SampleBatch ReadMnist(const std::string& images, const std::string& labels) {
 SampleBatch Shuffled(const SampleBatch& rows, uint64_t seed) {
   std::vector<size_t> order(rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  for (size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[static_cast<size_t>(Uniform(seed, i) * static_cast<double>(i))]);
-  }
+  Random random(seed);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
   SampleBatch shuffled;
   for (const size_t i : order) shuffled.AppendRow(rows, i);
   return shuffled;
@@ -119,11 +111,12 @@ double SyntheticFunction(float x0, float x1) {
 
 SampleBatch SyntheticRows(size_t count, uint64_t seed, double noise) {
   SampleBatch rows;
+  Random random(seed);
   for (size_t i = 0; i < count; ++i) {
-    const float x[] = {static_cast<float>(10 * Uniform(seed, 3 * i) - 5),
-                       static_cast<float>(10 * Uniform(seed, 3 * i + 1) - 5)};
-    rows.AddDense(x);
-    rows.SetTarget(SyntheticFunction(x[0], x[1]) + noise * NormalQuantile(Uniform(seed, 3 * i + 2)));
+    const auto x0 = static_cast<float>(random.Uniform(-5, 5));
+    const auto x1 = static_cast<float>(random.Uniform(-5, 5));
+    rows.AddDense(std::array{x0, x1});
+    rows.SetTarget(SyntheticFunction(x0, x1) + noise * random.Normal());
   }
   return rows;
 }

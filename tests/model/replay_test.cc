@@ -1,0 +1,171 @@
+// Same config and same mini-batches: same bits, whatever the machine does.
+#include "core/simd/simd.h"
+#include "tests/model/model_support.h"
+#include "tests/support/thread_executor.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr size_t kRows = 1000, kDim = 6;
+
+struct Problem {
+  std::string loss, rule;
+};
+
+class Replay : public testing::TestWithParam<Problem> {
+ protected:
+  ModelConfig Config() const {
+    ModelConfig config = SmallConfig(GetParam().loss, GetParam().rule);
+    config.max_features = 3000;  // three chunks
+    config.block_features = 200;
+    return config;
+  }
+  SampleBatch Rows() const { return MakeRows(GetParam().loss, kRows, kDim, 5); }
+  std::array<uint8_t, 16> Undisturbed() const {
+    auto trainer = MakeTrainer(Config());
+    Feed(*trainer, Config(), Rows(), 0, kRows);
+    return trainer->MakeSnapshot()->fingerprint();
+  }
+};
+
+TEST_P(Replay, IsTheSameWithAnyNumberOfThreads) {
+  for (const int threads : {2, 3, 5}) {
+    ThreadExecutor executor(threads);
+    auto trainer = MakeTrainer(Config(), executor);
+    Feed(*trainer, Config(), Rows(), 0, kRows);
+    EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), Undisturbed()) << threads;
+  }
+}
+
+TEST_P(Replay, IsTheSameWithAnyFeatureCache) {
+  for (const int64_t bytes : {int64_t{0}, int64_t{20000}, int64_t{1} << 30}) {
+    FeatureCacheBudget budget(bytes);
+    auto trainer = MakeTrainer(Config(), Inline(), &budget);
+    Feed(*trainer, Config(), Rows(), 0, kRows);
+    EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), Undisturbed()) << bytes;
+    EXPECT_LE(budget.used(), bytes);
+    EXPECT_EQ(budget.used() > 0, bytes > 0);
+  }
+}
+
+TEST_P(Replay, IsTheSameAfterSaveAndRestoreAnywhere) {
+  const ModelConfig config = Config();
+  const SampleBatch rows = Rows();
+  const auto expected = Undisturbed();
+  for (const size_t stop : {32, 64, 96, 320, 960}) {
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, stop);
+    const TrainerState state = trainer->Save();
+    auto restored = Trainer::Restore(config, state, {&Inline(), nullptr});
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), trainer->MakeSnapshot()->fingerprint());
+    EXPECT_EQ(Scores(**restored, rows), Scores(*trainer, rows));
+    EXPECT_EQ((*restored)->MakeSnapshot()->validation().mean_loss,
+              trainer->MakeSnapshot()->validation().mean_loss);
+    Feed(**restored, config, rows, stop, kRows);
+    EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected) << "stopped at " << stop;
+    Feed(*trainer, config, rows, stop, kRows);
+    EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), expected) << "saving changed the trainer at " << stop;
+  }
+}
+
+TEST_P(Replay, IsTheSameOnEveryTargetWithFmaAndCloseOnTheOthers) {
+  const ModelConfig config = Config();
+  const SampleBatch rows = Rows();
+  std::vector<double> reference;
+  std::array<uint8_t, 16> fingerprint{};
+  for (const std::string& target : SimdTargets()) {
+    ASSERT_TRUE(UseSimdTarget(target));
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, kRows);
+    const std::vector<double> scores = Scores(*trainer, rows);
+    if (reference.empty()) {
+      reference = scores;
+      fingerprint = trainer->MakeSnapshot()->fingerprint();
+    } else if (SimdTargetHasFma(target) == SimdTargetHasFma(SimdTargets()[0])) {
+      EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), fingerprint) << target;
+      EXPECT_EQ(scores, reference) << target;
+    } else {
+      for (size_t i = 0; i < scores.size(); ++i) {
+        ASSERT_NEAR(scores[i], reference[i], 2e-3) << target << " row " << i;
+      }
+    }
+  }
+  ASSERT_TRUE(UseSimdTarget(""));
+}
+
+TEST_P(Replay, DamagedStateIsDataLoss) {
+  const ModelConfig config = Config();
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, Rows(), 0, 320);
+  const TrainerState good = trainer->Save();
+  TrainerState flipped = good;
+  flipped.candidates[0].last.values[100] += 1e-6f;
+  TrainerState cut = good;
+  cut.candidates[0].last.values.resize(16);
+  TrainerState moved = good;
+  moved.step += 1;
+  for (const TrainerState& bad : {flipped, cut, moved}) {
+    EXPECT_EQ(Trainer::Restore(config, bad, {&Inline(), nullptr}).status().code(),
+              absl::StatusCode::kDataLoss);
+  }
+  ModelConfig other = config;
+  other.seed = 8;
+  EXPECT_EQ(Trainer::Restore(other, good, {&Inline(), nullptr}).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_P(Replay, AnotherSeedOrAnotherCutIsAnotherModel) {
+  ModelConfig other = Config();
+  other.seed = 8;
+  auto trainer = MakeTrainer(other);
+  Feed(*trainer, other, Rows(), 0, kRows);
+  EXPECT_NE(trainer->MakeSnapshot()->fingerprint(), Undisturbed());
+  auto cut = MakeTrainer(Config());
+  const SampleBatch rows = Rows();
+  cut->Step(rows, 0, 10, 10);
+  Feed(*cut, Config(), rows, 10, kRows);
+  EXPECT_NE(cut->MakeSnapshot()->fingerprint(), Undisturbed());
+}
+
+INSTANTIATE_TEST_SUITE_P(Problems, Replay,
+                         testing::Values(Problem{"square", "proximal"}, Problem{"logistic", "proximal"},
+                                         Problem{"softmax", "proximal"}, Problem{"hinge", "newest_block"},
+                                         Problem{"softmax", "newest_block"}),
+                         [](const auto& p) { return p.param.loss + "_" + p.param.rule; });
+
+TEST(Snapshot, ScoresARowTheSameAloneAndAmongOthers) {
+  const ModelConfig config = SmallConfig("softmax");
+  const SampleBatch rows = MakeRows("softmax", 700, kDim, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  const std::vector<double> together = Scores(*trainer, rows);
+  ThreadExecutor threads(3);
+  std::vector<double> parallel(together.size());
+  snapshot->Score(rows, threads, parallel.data());
+  EXPECT_EQ(parallel, together);
+  for (size_t i = 0; i < rows.size(); i += 97) {
+    SampleBatch one;
+    one.AppendRow(rows, i);
+    std::vector<double> alone(3);
+    snapshot->Score(one, Inline(), alone.data());
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<long>(3 * i))) << i;
+  }
+}
+
+TEST(Snapshot, DoesNotChangeWhileTheTrainerGoesOn) {
+  const ModelConfig config = SmallConfig("logistic");
+  const SampleBatch rows = MakeRows("logistic", 600, kDim, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, 320);
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  std::vector<double> before(rows.size()), after(rows.size());
+  snapshot->Score(rows, Inline(), before.data());
+  Feed(*trainer, config, rows, 320, rows.size());
+  snapshot->Score(rows, Inline(), after.data());
+  EXPECT_EQ(before, after);
+  EXPECT_NE(Scores(*trainer, rows), before);
+}
+
+}  // namespace
+}  // namespace kernelstream

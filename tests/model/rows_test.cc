@@ -1,0 +1,214 @@
+// Rows at the door: what is taken, what is refused and with which words; labels, scales, batches.
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "core/base/field_error.h"
+#include "core/model/label_table.h"
+#include "core/model/row_rules.h"
+#include "core/model/scaling.h"
+#include "core/model/text.h"
+#include "tests/model/model_support.h"
+
+namespace kernelstream {
+namespace {
+
+std::unique_ptr<const RowRules> Rules(const std::string& loss) {
+  auto rules = RowRules::Create(SmallConfig(loss));
+  EXPECT_TRUE(rules.ok());
+  return *std::move(rules);
+}
+
+std::string InputField(uint32_t dimension, const SampleBatch& rows) {
+  return FieldPathOf(Rules("square")->CheckInput("m", dimension, rows.row(0)));
+}
+
+TEST(RowRules, NameTheInputThatIsWrong) {
+  const auto dense = [](std::vector<float> values) {
+    SampleBatch rows;
+    rows.AddDense(values);
+    return rows;
+  };
+  const auto sparse = [](std::vector<uint32_t> indices) {
+    SampleBatch rows;
+    rows.AddSparse(indices, std::vector<float>(indices.size(), 1.0f));
+    return rows;
+  };
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(InputField(3, dense({1, 2, 3})), "");
+  EXPECT_EQ(InputField(0, dense({1, 2, 3, 4})), "");
+  EXPECT_EQ(InputField(3, dense({1, 2})), "features.dense.values");
+  EXPECT_EQ(InputField(3, dense({1, 2, 3, 4})), "features.dense.values");
+  EXPECT_EQ(InputField(0, dense({})), "features.dense.values");
+  EXPECT_EQ(InputField(3, dense({1, NAN, 3})), "features.dense.values[1]");
+  EXPECT_EQ(InputField(3, dense({1, 2, kInf})), "features.dense.values[2]");
+  EXPECT_EQ(InputField(3, dense({-kInf, 2, 3})), "features.dense.values[0]");
+  EXPECT_EQ(InputField(3, dense({1, 1e38f, 3})), "features.dense.values[1]");
+  EXPECT_EQ(InputField(3, dense({1, 1e30f, 3})), "");
+  EXPECT_EQ(InputField(3, sparse({})), "");
+  EXPECT_EQ(InputField(3, sparse({0, 2})), "");
+  EXPECT_EQ(InputField(3, sparse({0, 3})), "features.sparse.indices[1]");
+  EXPECT_EQ(InputField(0, sparse({65535})), "");
+  EXPECT_EQ(InputField(0, sparse({65536})), "features.sparse.indices[0]");
+  EXPECT_EQ(InputField(9, sparse({4, 4})), "features.sparse.indices[1]");
+  EXPECT_EQ(InputField(9, sparse({4, 3})), "features.sparse.indices[1]");
+  const absl::Status status = Rules("square")->CheckInput("churn", 3, dense({1, 2}).row(0));
+  EXPECT_TRUE(absl::StrContains(status.message(), "\"churn\" takes 3 values per row; this row has 2. Send 3")) << status;
+}
+
+std::string TargetField(const std::string& loss, const TargetView& target, float weight = 1) {
+  return FieldPathOf(Rules(loss)->CheckTarget("m", target, weight, 0, 0));
+}
+
+TEST(RowRules, NameTheTargetThatIsWrong) {
+  const auto number = [](double value) { return TargetView{false, value, ""}; };
+  const auto label = [](absl::string_view text) { return TargetView{true, 0, text}; };
+  for (const std::string loss : {"logistic", "hinge"}) {
+    for (const double value : {-1.0, 0.0, 1.0}) EXPECT_EQ(TargetField(loss, number(value)), "") << value;
+    for (const double value : {2.0, 0.5, -2.0, double{NAN}, double{INFINITY}}) {
+      EXPECT_EQ(TargetField(loss, number(value)), "value") << value;
+    }
+  }
+  EXPECT_EQ(TargetField("softmax", number(17)), "");
+  EXPECT_EQ(TargetField("softmax", number(NAN)), "value");
+  EXPECT_EQ(TargetField("softmax", label("cat")), "");
+  EXPECT_EQ(TargetField("softmax", label("")), "label");
+  EXPECT_EQ(TargetField("softmax", label("\xc3\x28")), "label");
+  EXPECT_EQ(TargetField("softmax", label(std::string(257, 'x'))), "label");
+  EXPECT_EQ(TargetField("square", label("cat")), "label");
+  EXPECT_EQ(TargetField("square", number(NAN)), "value");
+  EXPECT_EQ(TargetField("square", number(1e38)), "value");
+  for (const float weight : {0.0f, -1.0f, NAN, 2e6f}) {
+    EXPECT_EQ(TargetField("square", number(1), weight), "weight") << weight;
+  }
+}
+
+TEST(RowRules, RefuseTargetsFarFromTheKnownScale) {
+  const auto rules = Rules("square");
+  EXPECT_TRUE(rules->CheckTarget("m", {false, 100 + 9999.0 * 2, ""}, 1, 100, 2).ok());
+  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", {false, 100 + 10001.0 * 2, ""}, 1, 100, 2)), "value");
+}
+
+TEST(LabelTable, NumbersOfABinaryModelKeepTheirSign) {
+  const ModelConfig config = SmallConfig("logistic");
+  for (const double first : {1.0, -1.0, 0.0}) {
+    LabelTable table(Task::kBinary, config);
+    ASSERT_TRUE(table.Add({false, first, ""}).ok());
+    EXPECT_EQ(*table.Add({false, 1, ""}), 1u);
+    EXPECT_EQ(*table.Add({false, -1, ""}), 0u);
+    EXPECT_EQ(*table.Add({false, 0, ""}), 0u);
+    EXPECT_EQ(table.labels()[1], "1");
+  }
+}
+
+TEST(LabelTable, TextLabelsOfABinaryModelAreTwo) {
+  LabelTable table(Task::kBinary, SmallConfig("logistic"));
+  EXPECT_EQ(*table.Add({true, 0, "no"}), 0u);
+  EXPECT_EQ(*table.Add({true, 0, "no"}), 0u);
+  EXPECT_EQ(*table.Add({true, 0, "yes"}), 1u);
+  const auto third = table.Add({true, 0, "maybe"});
+  EXPECT_EQ(FieldPathOf(third.status()), "label");
+  EXPECT_TRUE(absl::StrContains(third.status().message(), "no, yes")) << third.status();
+  EXPECT_EQ(FieldPathOf(table.Add({false, 1, ""}).status()), "value");
+  EXPECT_EQ(table.Find({true, 0, "yes"}), 1u);
+  EXPECT_EQ(table.Find({true, 0, "maybe"}), std::nullopt);
+}
+
+TEST(LabelTable, FixedLabelsTakeNothingElse) {
+  ModelConfig config = SmallConfig("softmax");
+  config.labels = {"cat", "dog", "7"};
+  LabelTable table(Task::kMulticlass, config);
+  EXPECT_EQ(*table.Add({true, 0, "dog"}), 1u);
+  EXPECT_EQ(*table.Add({false, 7, ""}), 2u);
+  const auto foreign = table.Add({true, 0, "cow"});
+  EXPECT_EQ(FieldPathOf(foreign.status()), "label");
+  EXPECT_TRUE(absl::StrContains(foreign.status().message(), "cat, dog, 7")) << foreign.status();
+}
+
+TEST(LabelTable, ComesBackFromItsLabels) {
+  const ModelConfig config = SmallConfig("softmax");
+  LabelTable table(Task::kMulticlass, config), copy(Task::kMulticlass, config);
+  for (const char* label : {"x", "y", "z"}) ASSERT_TRUE(table.Add({true, 0, label}).ok());
+  copy.Restore(table.labels());
+  EXPECT_EQ(copy.Find({true, 0, "y"}), 1u);
+  EXPECT_EQ(*copy.Add({true, 0, "w"}), 3u);
+}
+
+TEST(InputScaling, IsRobustAndLeavesZerosAndOnesAlone) {
+  // Columns: 0 / 1 flags; a range with one wild value; mostly constant; constant.
+  constexpr size_t kRows = 101;
+  std::vector<float> x;
+  for (size_t i = 0; i < kRows; ++i) {
+    x.insert(x.end(), {static_cast<float>(i % 2), i == 0 ? 1e6f : static_cast<float>(i), i < 20 ? 5.0f : 1.0f, 42.0f});
+  }
+  const InputScaling scaling = InputScaling::FromRows({x.data(), kRows, 4});
+  EXPECT_EQ(scaling.shift()[0], 0);
+  EXPECT_EQ(scaling.inverse_scale()[0], 1);
+  EXPECT_NEAR(scaling.shift()[1], 51, 1);
+  EXPECT_NEAR(1 / scaling.inverse_scale()[1], 50 / 1.349, 1);
+  EXPECT_NEAR(scaling.shift()[2], 1.8, 0.1);  // mean and deviation
+  EXPECT_NEAR(1 / scaling.inverse_scale()[2], 1.6, 0.05);
+  EXPECT_EQ(scaling.shift()[3], 42);
+  EXPECT_EQ(scaling.inverse_scale()[3], 1);
+  EXPECT_EQ(scaling.num_standardized(), 3u);
+  SampleBatch rows;
+  rows.AddDense(std::vector<float>{1, 1e6f, 1, 42});
+  float out[4];
+  scaling.Apply(rows.row(0), 4, out);
+  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(out[1], kInputClip);
+  EXPECT_EQ(out[3], 0);
+}
+
+TEST(InputScaling, SeesWhenColumnsShareOneUnit) {
+  Random random(1);
+  std::vector<float> pixels, table;
+  for (size_t i = 0; i < 200; ++i) {
+    for (size_t j = 0; j < 16; ++j) {
+      pixels.push_back(random.Uniform() < 0.3 ? static_cast<float>(random.Uniform()) : 0.0f);
+      table.push_back(static_cast<float>(random.Uniform() * std::pow(10.0, static_cast<double>(j))));
+    }
+  }
+  EXPECT_TRUE(InputScaling::ShareOneUnit({pixels.data(), 200, 16}));
+  EXPECT_FALSE(InputScaling::ShareOneUnit({table.data(), 200, 16}));
+  pixels[5] = -0.1f;
+  EXPECT_FALSE(InputScaling::ShareOneUnit({pixels.data(), 200, 16}));
+}
+
+TEST(SampleBatch, KeepsRowsTargetsLabelsAndWeights) {
+  SampleBatch rows;
+  rows.AddDense(std::vector<float>{1, 2});
+  rows.SetLabel("first");
+  rows.SetLabel("again");
+  rows.AddSparse(std::vector<uint32_t>{3, 9}, std::vector<float>{4, 5});
+  rows.SetTarget(2.5);
+  rows.SetWeight(3);
+  SampleBatch copy;
+  copy.AppendRow(rows, 1);
+  copy.AppendRow(rows, 0);
+  EXPECT_EQ(copy.size(), 2u);
+  EXPECT_TRUE(copy.row(0).sparse);
+  EXPECT_EQ(copy.row(0).MinDimension(), 10u);
+  EXPECT_EQ(copy.row(0).indices[1], 9u);
+  EXPECT_EQ(copy.target(0).value, 2.5);
+  EXPECT_EQ(copy.weight(0), 3);
+  EXPECT_EQ(copy.target(1).label, "again");
+  copy.RemoveLast();
+  copy.AppendRow(rows, 0);
+  EXPECT_EQ(copy.target(1).label, "again");
+  EXPECT_EQ(copy.row(1).values[1], 2);
+}
+
+TEST(Text, KnowsUtf8AndShortDecimals) {
+  EXPECT_TRUE(IsUtf8("plain"));
+  EXPECT_TRUE(IsUtf8("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
+  for (const char* bad : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\x80"}) {
+    EXPECT_FALSE(IsUtf8(bad)) << bad;
+  }
+  EXPECT_EQ(ShortestDecimal(1), "1");
+  EXPECT_EQ(ShortestDecimal(-0.0), "0");
+  EXPECT_EQ(ShortestDecimal(0.1), "0.1");
+  EXPECT_LE(Shortened(std::string(1000, 'x')).size(), 70u);
+}
+
+}  // namespace
+}  // namespace kernelstream

@@ -1,0 +1,257 @@
+// What a trainer promises about its life: warm-up, growth, labels, odd data.
+#include "tests/model/model_support.h"
+
+namespace kernelstream {
+namespace {
+
+double ErrorRate(const Trainer& trainer, const SampleBatch& rows) {
+  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+  const std::vector<double> scores = Scores(trainer, rows);
+  const size_t outputs = snapshot->num_outputs();
+  double wrong = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Prediction prediction = snapshot->Link({&scores[i * outputs], outputs});
+    wrong += prediction.label != RowRules::CanonicalLabel(rows.target(i));
+  }
+  return wrong / static_cast<double>(rows.size());
+}
+
+TEST(Trainer, LearnsEachTask) {
+  for (const std::string rule : {"proximal", "newest_block"}) {
+    for (const std::string loss : {"logistic", "hinge", "softmax"}) {
+      ModelConfig config = SmallConfig(loss, rule);
+      config.max_features = 4096;
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, MakeRows(loss, 6000, 3, 1), 0, 6000);
+      EXPECT_LT(ErrorRate(*trainer, MakeRows(loss, 1000, 3, 2)), rule == "proximal" ? 0.06 : 0.12)
+          << loss << " " << rule;
+    }
+  }
+}
+
+TEST(Trainer, GrowsByTheBatchUntilFullAndThenKeepsLearning) {
+  ModelConfig config = SmallConfig("logistic");
+  config.max_features = 500;  // not a multiple of a panel
+  auto trainer = MakeTrainer(config);
+  const SampleBatch rows = MakeRows("logistic", 800, 3, 1);
+  Feed(*trainer, config, rows, 0, 64);
+  EXPECT_EQ(trainer->MakeSnapshot()->num_features(), 64u);
+  Feed(*trainer, config, rows, 64, 96);
+  EXPECT_EQ(trainer->MakeSnapshot()->num_features(), 96u);
+  Feed(*trainer, config, rows, 96, 640);
+  EXPECT_EQ(trainer->MakeSnapshot()->num_features(), 500u);
+  const auto before = trainer->MakeSnapshot()->fingerprint();
+  Feed(*trainer, config, rows, 640, 800);
+  EXPECT_EQ(trainer->MakeSnapshot()->num_features(), 500u);
+  EXPECT_NE(trainer->MakeSnapshot()->fingerprint(), before);
+  EXPECT_EQ(trainer->phase(), ModelPhase::kLearning);
+}
+
+TEST(Trainer, FreezesWhenFullIfToldTo) {
+  ModelConfig config = SmallConfig("logistic");
+  config.max_features = 128;
+  config.when_full = WhenFull::kFreeze;
+  auto trainer = MakeTrainer(config);
+  const SampleBatch rows = MakeRows("logistic", 800, 3, 1);
+  Feed(*trainer, config, rows, 0, 96);
+  EXPECT_EQ(trainer->phase(), ModelPhase::kLearning);
+  Feed(*trainer, config, rows, 96, 128);
+  EXPECT_EQ(trainer->phase(), ModelPhase::kFrozen);
+}
+
+TEST(Trainer, PredictsTheBestConstantWhileWarmingUp) {
+  ModelConfig config = SmallConfig("square");
+  auto trainer = MakeTrainer(config);
+  SampleBatch rows;
+  const float x[] = {1, 2};
+  for (const double y : {1000.0, 1002.0, 1004.0}) {
+    rows.AddDense(x);
+    rows.SetTarget(y);
+  }
+  trainer->Step(rows, 0, 3, 3);
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  EXPECT_EQ(snapshot->phase(), ModelPhase::kWarmingUp);
+  EXPECT_EQ(snapshot->step(), 1u);
+  EXPECT_EQ(snapshot->sequence(), 3u);
+  const std::vector<double> scores = Scores(*trainer, rows);
+  EXPECT_NEAR(snapshot->Link({scores.data(), 1}).value, 1002, 1e-9);
+}
+
+TEST(Trainer, CountsStepsSequenceAndRows) {
+  const ModelConfig config = SmallConfig("logistic");
+  auto trainer = MakeTrainer(config);
+  const SampleBatch rows = MakeRows("logistic", 100, 3, 1);
+  trainer->Step(rows, 0, 32, 40);
+  EXPECT_EQ(trainer->step(), 1u);
+  EXPECT_EQ(trainer->rows_learned(), 32u);
+  trainer->Step(rows, 32, 32, 80);  // ends the warm-up: two more steps over the rows that were kept
+  EXPECT_EQ(trainer->step(), 4u);
+  EXPECT_EQ(trainer->rows_learned(), 64u);
+  EXPECT_EQ(trainer->sequence(), 80u);
+  EXPECT_EQ(trainer->MakeSnapshot()->validation().rows, 64u);
+}
+
+TEST(Trainer, DiscoversLabelsAsTheyAppear) {
+  ModelConfig config = SmallConfig("softmax");
+  config.max_labels = 3;
+  auto trainer = MakeTrainer(config);
+  SampleBatch rows;
+  for (int i = 0; i < 600; ++i) {
+    const int label = i < 200 ? 0 : i < 400 ? i % 2 : i % 4;  // the fourth has no room
+    rows.AddDense(std::vector<float>{label == 1 ? 1.0f : 0.0f, label == 2 ? 1.0f : 0.0f});
+    rows.SetLabel(std::string(1, static_cast<char>('a' + label)));
+  }
+  Feed(*trainer, config, rows, 0, 200);
+  EXPECT_EQ(trainer->MakeSnapshot()->num_outputs(), 1u);
+  const std::vector<std::string> all = {"a", "b", "c"};
+  Feed(*trainer, config, rows, 200, 600);
+  EXPECT_EQ(trainer->MakeSnapshot()->labels(), all);
+  EXPECT_EQ(trainer->rows_skipped(), 50u);
+  SampleBatch known;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows.target(i).label != "d") known.AppendRow(rows, i);
+  }
+  EXPECT_LT(ErrorRate(*trainer, known), 0.05);
+}
+
+TEST(Trainer, SparseAndDenseFormsOfARowAreTheSame) {
+  const ModelConfig config = SmallConfig("logistic");
+  ModelConfig fixed = config;
+  fixed.dimension = 48;
+  SampleBatch dense, sparse;
+  Random random(9);
+  for (int i = 0; i < 500; ++i) {
+    float* x = dense.AddDense(48);
+    std::vector<uint32_t> indices;
+    std::vector<float> values;
+    for (uint32_t j = 0; j < 48; ++j) {
+      x[j] = random.Uniform() < 0.2 ? static_cast<float>(random.Normal()) : 0.0f;
+      if (x[j] != 0) {
+        indices.push_back(j);
+        values.push_back(x[j]);
+      }
+    }
+    const double y = x[0] + x[1] > 0 ? 1 : -1;
+    dense.SetTarget(y);
+    sparse.AddSparse(indices, values);
+    sparse.SetTarget(y);
+  }
+  auto a = MakeTrainer(fixed), b = MakeTrainer(fixed), c = MakeTrainer(config);
+  Feed(*a, fixed, dense, 0, 500);
+  Feed(*b, fixed, sparse, 0, 500);
+  Feed(*c, config, sparse, 0, 500);  // the dimension stays open
+  EXPECT_EQ(a->MakeSnapshot()->fingerprint(), b->MakeSnapshot()->fingerprint());
+  EXPECT_EQ(Scores(*a, dense), Scores(*c, sparse));
+  EXPECT_EQ(c->MakeSnapshot()->resolved().dimension, 0u);
+  EXPECT_EQ(a->MakeSnapshot()->resolved().dimension, 48u);
+}
+
+TEST(Trainer, TakesIndicesItHasNotSeenBefore) {
+  const ModelConfig config = SmallConfig("logistic");
+  FeatureCacheBudget budget(1 << 30);
+  auto trainer = MakeTrainer(config, Inline(), &budget);
+  SampleBatch rows;
+  Random random(9);
+  for (uint32_t i = 0; i < 400; ++i) {
+    rows.AddSparse(std::vector<uint32_t>{i % 2, 5 + i}, std::vector<float>{1, 1});
+    rows.SetTarget(i % 2 == 0 ? 1 : -1);
+  }
+  Feed(*trainer, config, rows, 0, 400);
+  EXPECT_GE(trainer->Save().input_dim, 405u);
+  SampleBatch far;
+  far.AddSparse(std::vector<uint32_t>{0, 60000}, std::vector<float>{1, 1});
+  EXPECT_TRUE(std::isfinite(Scores(*trainer, far)[0]));
+  EXPECT_LT(ErrorRate(*trainer, rows), 0.05);
+}
+
+TEST(Trainer, OneWildTargetBeforeTheScaleIsKnownDoesNoLastingHarm) {
+  const ModelConfig config = SmallConfig("square");
+  SampleBatch rows;
+  const SampleBatch good = MakeRows("square", 4000, 3, 1);
+  for (size_t i = 0; i < good.size(); ++i) {
+    rows.AppendRow(good, i);
+    if (i == 10 || i == 70) rows.SetTarget(i == 10 ? 1e30 : -1e30);
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  EXPECT_LT(snapshot->resolved().target_scale, 10);
+  EXPECT_LT(snapshot->validation().recent_squared_error, 0.5);
+}
+
+TEST(Trainer, OddDataGivesFiniteAnswers) {
+  struct Odd {
+    const char* what;
+    float (*value)(size_t i, size_t j);
+  };
+  const Odd odds[] = {
+      {"all rows equal", [](size_t, size_t) { return 3.0f; }},
+      {"all zero", [](size_t, size_t) { return 0.0f; }},
+      {"one constant column", [](size_t i, size_t j) { return j == 0 ? 7.0f : static_cast<float>(i % 13); }},
+      {"scales a million apart", [](size_t i, size_t j) { return static_cast<float>(i % 17) * (j == 0 ? 1e-6f : 1e6f); }},
+      {"huge values", [](size_t i, size_t) { return i % 2 == 0 ? 1e30f : -1e30f; }},
+      {"denormals", [](size_t i, size_t) { return i % 2 == 0 ? 1e-42f : 0.0f; }},
+  };
+  for (const Odd& odd : odds) {
+    for (const std::string loss : {"square", "logistic", "softmax"}) {
+      for (const Standardize standardize : {Standardize::kAuto, Standardize::kOff}) {
+        ModelConfig config = SmallConfig(loss);
+        config.standardize = standardize;
+        SampleBatch rows;
+        for (size_t i = 0; i < 300; ++i) {
+          float* x = rows.AddDense(4);
+          for (size_t j = 0; j < 4; ++j) x[j] = odd.value(i, j);
+          if (loss == "softmax") {
+            rows.SetLabel("only");
+          } else {
+            rows.SetTarget(1);  // one class, or a constant target
+          }
+        }
+        auto trainer = MakeTrainer(config);
+        Feed(*trainer, config, rows, 0, rows.size());
+        for (const double score : Scores(*trainer, rows)) {
+          EXPECT_TRUE(std::isfinite(score)) << odd.what << " " << loss;
+        }
+        EXPECT_TRUE(std::isfinite(trainer->MakeSnapshot()->validation().mean_loss)) << odd.what;
+      }
+    }
+  }
+}
+
+TEST(Trainer, ResolvesWhatTheConfigLeavesOpen) {
+  ModelConfig config = SmallConfig("square");
+  config.kernel.parameters["bandwidth_scale"] = 0.5;
+  auto trainer = MakeTrainer(config);
+  const SampleBatch rows = MakeRows("square", 200, 4, 1);
+  Feed(*trainer, config, rows, 0, 200);
+  const ResolvedConfig resolved = trainer->MakeSnapshot()->resolved();
+  EXPECT_EQ(resolved.dimension, 4u);
+  EXPECT_EQ(resolved.standardized_inputs, 4u);
+  // Median distance of two standard normal points in 4 dimensions, halved.
+  EXPECT_NEAR(resolved.kernel_parameters.at("bandwidth"), 0.5 * 2.6, 0.25);
+  EXPECT_NEAR(resolved.target_scale, 0.85, 0.15);
+  config.kernel.parameters["bandwidth"] = 1.25;
+  auto pinned = MakeTrainer(config);
+  Feed(*pinned, config, rows, 0, 200);
+  EXPECT_EQ(pinned->MakeSnapshot()->resolved().kernel_parameters.at("bandwidth"), 1.25);
+}
+
+TEST(Trainer, TheAverageStartsAgainAfterTheTargetChanges) {
+  ModelConfig config = SmallConfig("square");
+  auto trainer = MakeTrainer(config);
+  const SampleBatch before = MakeRows("square", 8000, 2, 1);
+  SampleBatch after;
+  for (size_t i = 0; i < before.size(); ++i) {
+    after.AppendRow(before, i);
+    after.SetTarget(-before.target(i).value);
+  }
+  Feed(*trainer, config, before, 0, before.size());
+  const uint64_t steps_before = trainer->Save().candidates[0].steps_since_restart;
+  EXPECT_GT(steps_before, 150u);
+  Feed(*trainer, config, after, 0, after.size());
+  EXPECT_LT(trainer->Save().candidates[0].steps_since_restart, 250u);
+  EXPECT_LT(trainer->MakeSnapshot()->validation().recent_squared_error, 0.05);
+}
+
+}  // namespace
+}  // namespace kernelstream
