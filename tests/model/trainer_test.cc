@@ -239,10 +239,14 @@ TEST(Trainer, ResolvesWhatTheConfigLeavesOpen) {
 TEST(Trainer, TheAverageStartsAgainAfterTheTargetChanges) {
   ModelConfig config = SmallConfig("square");
   auto trainer = MakeTrainer(config);
-  const SampleBatch before = MakeRows("square", 8000, 2, 1);
-  SampleBatch after;
-  for (size_t i = 0; i < before.size(); ++i) {
-    after.AppendRow(before, i);
+  // Noise, so that averaging pays while the target stands still.
+  const SampleBatch plain = MakeRows("square", 8000, 2, 1);
+  SampleBatch before, after;
+  Random random(2);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    before.AppendRow(plain, i);
+    before.SetTarget(plain.target(i).value + 0.5 * random.Normal());
+    after.AppendRow(plain, i);
     after.SetTarget(-before.target(i).value);
   }
   Feed(*trainer, config, before, 0, before.size());
@@ -250,7 +254,7 @@ TEST(Trainer, TheAverageStartsAgainAfterTheTargetChanges) {
   EXPECT_GT(steps_before, 150u);
   Feed(*trainer, config, after, 0, after.size());
   EXPECT_LT(trainer->Save().candidates[0].steps_since_restart, 250u);
-  EXPECT_LT(trainer->MakeSnapshot()->validation().recent_squared_error, 0.05);
+  EXPECT_LT(trainer->MakeSnapshot()->validation().recent_squared_error, 0.3);  // noise alone is .25
 }
 
 }  // namespace
