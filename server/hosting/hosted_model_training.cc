@@ -75,14 +75,13 @@ absl::Time HostedModel::TrainSlice() {
     trained_since_publish_ += took;
     trained_since_checkpoint_ += took;
     last_learned_ = environment_.clock->Now();
-    bool waited;
+    bool next_cut = false, waited = false;
     {
       absl::MutexLock lock(&mutex_);
-      bool ignored;
-      more = NextBatch(last_learned_, wake, ignored) > 0 || ignored;
-      waited = waiters_.AnyUpTo(trainer_->sequence());
-      // An early cut still has to be logged: until then there is nothing to learn.
-      if (!more || ignored) waited = true;
+      // An early cut has to be logged first: until then there is nothing to learn.
+      const bool full = NextBatch(last_learned_, wake, next_cut) > 0;
+      more = full || next_cut;
+      waited = !full || waiters_.AnyUpTo(trainer_->sequence());
     }
     if (waited || trained_since_publish_ >= kOverheadRatio * publish_cost_) Publish();
     // After publishing, so that whoever waits for room and then predicts sees the rows.

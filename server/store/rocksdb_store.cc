@@ -141,11 +141,8 @@ void RocksDbStore::Put(rocksdb::WriteBatch& batch, Family f, const std::string& 
 }
 
 absl::Status RocksDbStore::Write(absl::string_view doing, rocksdb::WriteBatch& batch) {
-  if (write_failed_.load()) {
-    const rocksdb::Status resumed = db_->Resume();
-    if (!resumed.ok()) return FromRocksDb(doing, resumed);
-    write_failed_.store(false);
-  }
+  // If going on is not possible yet, the write itself says why. A full disk is looked at every few seconds by RocksDB too.
+  if (write_failed_.load() && db_->Resume().ok()) write_failed_.store(false);
   rocksdb::WriteOptions options;
   options.sync = true;
   const rocksdb::Status written = db_->Write(options, &batch);
@@ -223,10 +220,9 @@ absl::StatusOr<std::vector<StoredModel>> RocksDbStore::ListModels(
       absl::MutexLock lock(&names_mutex_);
       names_[uid] = name;
     }
-    absl::StatusOr<StoredModel> model = absl::OkStatus();
     const auto payload = keys::Unseal(key, View(it->value()));
-    model = payload.ok() ? codec::DecodeModel(uid, *payload)
-                         : absl::StatusOr<StoredModel>(payload.status());
+    auto model = payload.ok() ? codec::DecodeModel(uid, *payload)
+                              : absl::StatusOr<StoredModel>(payload.status());
     if (model.ok()) {
       models.push_back(*std::move(model));
     } else if (damaged != nullptr) {
@@ -312,7 +308,7 @@ absl::Status RocksDbStore::Commit(const std::vector<LogAppend>& appends) {
 absl::Status RocksDbStore::ReadLog(ModelUid uid, uint64_t after_sequence,
                                    const std::function<absl::Status(LogEntry)>& apply) {
   ModelIterator it(db_.get(), family(kLog), uid);
-  uint64_t next_sequence = 0;  // where the next rows record has to begin; 0: anywhere up to after_sequence + 1
+  uint64_t next_sequence = 0;  // where the next rows record has to begin; 0: anywhere
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     const absl::string_view key = View(it->key());
     const auto parsed = keys::ParseLog(key);
@@ -329,15 +325,11 @@ absl::Status RocksDbStore::ReadLog(ModelUid uid, uint64_t after_sequence,
     }
     auto rows = codec::DecodeRows(parsed->sequence, *payload);
     if (!rows.ok()) return Damaged(uid, what, rows.status().message());
-    if (next_sequence == 0 ? parsed->sequence > after_sequence + 1
-                           : parsed->sequence != next_sequence) {
+    if (next_sequence != 0 && parsed->sequence != next_sequence) {
       return Damaged(uid, what, "rows before it are missing");
     }
     next_sequence = rows->last_sequence() + 1;
-    if (rows->last_sequence() <= after_sequence) {
-      next_sequence = 0;
-      continue;
-    }
+    if (rows->last_sequence() <= after_sequence) continue;
     if (absl::Status status = apply(*std::move(rows)); !status.ok()) return status;
   }
   if (it->status().IsCorruption()) return Damaged(uid, "log", it->status().ToString());
