@@ -68,7 +68,7 @@ ModelStatus HostedModel::status() const {
   status.failure = failure_;
   if (life_ == Life::kFailed) {
     status.phase = ModelStatus::Phase::kFailed;
-  } else if (status.snapshot) {
+  } else if (life_ != Life::kLoading && status.snapshot) {
     switch (status.snapshot->phase()) {
       case ModelPhase::kWarmingUp: status.phase = ModelStatus::Phase::kWarmingUp; break;
       case ModelPhase::kLearning: status.phase = ModelStatus::Phase::kLearning; break;
