@@ -7,7 +7,7 @@ Marks after the language of a fenced block say what is done with it:
   ```sh readme-test      run in order from the repository's top, against a server of the test; each has to succeed
   ```text readme-output  what the block before prints, loosely: its lines in this order, others may stand between;
                          a number stands for any number, a run of spaces or of bar signs for any other, ... for anything
-  ```LANG from=PATH      an excerpt: these lines stand in that file, indentation aside; // ... stands for lines left out
+  ```LANG from=PATH      an excerpt: these lines stand in that file, layout aside; // ... stands for lines left out
 Every program given with --example is run with --address against the same server and has to succeed.
 """
 import argparse
@@ -65,15 +65,14 @@ def check_output(expected, actual):
 
 
 def check_excerpt(body, path):
-    def stripped(text):
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    have, start = stripped(path.read_text(encoding="utf-8")), 0
+    def dense(text):
+        return re.sub(r"\s", "", text)
+    have, start = dense(path.read_text(encoding="utf-8")), 0
     for piece in re.split(r"^\s*// \.\.\.$", body, flags=re.M):
-        wanted = stripped(piece)
-        found = [i for i in range(start, len(have)) if have[i:i + len(wanted)] == wanted]
-        if not found:
+        found = have.find(dense(piece), start)
+        if found < 0:
             raise ReadmeError(f"these lines do not stand in {path}, in this order:\n{piece}")
-        start = found[0] + len(wanted)
+        start = found + len(dense(piece))
 
 
 class Server:
