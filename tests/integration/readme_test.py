@@ -158,13 +158,15 @@ class SelfTest(unittest.TestCase):
             with self.assertRaises(ReadmeError):
                 check_output(expected, "rows 12 error 3\na 1\nb 1\n")
 
-    def test_excerpt_must_stand_in_the_file_in_one_piece(self):
-        path = pathlib.Path(__file__)
-        check_excerpt("import shutil\nimport signal\n", path)
-        check_excerpt("import re\n// ...\nimport signal\n", path)
-        for body in ("import shutil\nimport sys\n", "import signal\n// ...\nimport re\n"):
-            with self.assertRaises(ReadmeError):
-                check_excerpt(body, path)
+    def test_excerpt_must_stand_in_the_file_in_this_order(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "x.cc"
+            path.write_text("int a;\nint b =\n    Call(1);\nint c;\n")
+            check_excerpt("int a;\nint b = Call(1);\n", path)
+            check_excerpt("int a;\n// ...\nint c;\n", path)
+            for body in ("int a;\nint c;\n", "int c;\n// ...\nint a;\n", "int d;\n"):
+                with self.assertRaises(ReadmeError):
+                    check_excerpt(body, path)
 
     def test_only_marked_blocks_count(self):
         text = "```sh\na\n```\n\n```sh readme-test\nb\n```\n```text readme-output\nc\n```\n"
