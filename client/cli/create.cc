@@ -34,7 +34,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
-    if (text.empty()) text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+    if (text.empty())
+      text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
   }
   std::string text;
 };
@@ -72,7 +73,8 @@ absl::Status ParseAssignments(const std::string& flag, const std::vector<std::st
   return absl::OkStatus();
 }
 
-// What a flag sets replaces what the file says; a component of another name starts without parameters.
+// What a flag sets replaces what the file says; a component of another name starts without
+// parameters.
 void SetComponent(const std::string& name, Component* component) {
   if (name.empty() || name == component->name) return;
   *component = {.name = name, .parameters = {}};
@@ -118,7 +120,8 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (given.warmup_rows != 0) config.warmup_rows = given.warmup_rows;
   if (config.loss.name.empty()) {
     return absl::InvalidArgumentError(
-        "no loss is given; add --loss, for example --loss logistic (kernelstream losses lists them)");
+        "no loss is given; add --loss, for example --loss logistic (kernelstream losses lists "
+        "them)");
   }
   return config;
 }
@@ -172,7 +175,8 @@ void AddCreate(CLI::App* app, Globals* globals) {
           "--max-batch-delay",
           [&config](const std::string& text) {
             if (!absl::ParseDuration(text, &config.max_batch_delay.emplace())) {
-              throw CLI::ValidationError("--max-batch-delay", text + " is not a duration like 20ms");
+              throw CLI::ValidationError("--max-batch-delay",
+                                         text + " is not a duration like 20ms");
             }
           },
           "Longest wait for a batch to fill; default 20ms")
@@ -181,8 +185,7 @@ void AddCreate(CLI::App* app, Globals* globals) {
                       "Features added per step; default as many as the batch has rows");
   command->add_option("--dimension", config.dimension,
                       "Values per row; default: those of the first dense row");
-  command->add_option("--labels", config.labels,
-                      "Labels, separated by commas; default: discovered")
+  command->add_option("--labels", config.labels, "Labels, separated by commas; default: discovered")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--max-labels", config.max_labels,

@@ -11,9 +11,8 @@ void InputFlags::AddTo(CLI::App* app) {
       {"csv", Format::kCsv}, {"libsvm", Format::kLibsvm}, {"jsonl", Format::kJsonLines}};
   const std::map<std::string, Missing> missing = {
       {"error", Missing::kError}, {"skip", Missing::kSkip}, {"zero", Missing::kZero}};
-  const std::map<std::string, TargetType> types = {{"auto", TargetType::kAuto},
-                                                   {"number", TargetType::kNumber},
-                                                   {"label", TargetType::kLabel}};
+  const std::map<std::string, TargetType> types = {
+      {"auto", TargetType::kAuto}, {"number", TargetType::kNumber}, {"label", TargetType::kLabel}};
   app->add_option("--input,-i", path, "File with rows, gzip'd or not; - for standard input")
       ->required();
   app->add_option("--format,-f", reader.format, "csv, libsvm or jsonl")
@@ -42,7 +41,8 @@ void InputFlags::AddTo(CLI::App* app) {
       });
   app->add_flag("!--no-header", reader.header, "CSV: the first line is a row already");
   app->add_flag_callback(
-      "--zero-based", [this] { reader.index_base = 0; }, "LIBSVM: indices in the file start from 0");
+      "--zero-based", [this] { reader.index_base = 0; },
+      "LIBSVM: indices in the file start from 0");
 }
 
 absl::StatusOr<std::unique_ptr<RowReader>> InputFlags::Open() const {

@@ -49,20 +49,19 @@ int ExplainUsage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
     return kExitUsage;
   }
   if (word.empty()) {
-    PrintError(absl::StrCat(app.get_subcommands().empty() && argc == 1 ? "no command is given"
-                                                                       : error.what(),
-                            "; known commands: ", absl::StrJoin(names, ", "),
-                            " (kernelstream --help)"));
+    PrintError(absl::StrCat(
+        app.get_subcommands().empty() && argc == 1 ? "no command is given" : error.what(),
+        "; known commands: ", absl::StrJoin(names, ", "), " (kernelstream --help)"));
     return kExitUsage;
   }
   const std::string nearest = *std::min_element(
       names.begin(), names.end(), [&word](const std::string& a, const std::string& b) {
         return Distance(a, word) < Distance(b, word);
       });
-  PrintError(absl::StrCat(
-      "there is no command \"", word, "\"; ",
-      Distance(nearest, word) <= 3 ? absl::StrCat("did you mean ", nearest, "? ") : "",
-      "known commands: ", absl::StrJoin(names, ", ")));
+  PrintError(
+      absl::StrCat("there is no command \"", word, "\"; ",
+                   Distance(nearest, word) <= 3 ? absl::StrCat("did you mean ", nearest, "? ") : "",
+                   "known commands: ", absl::StrJoin(names, ", ")));
   return kExitUsage;
 }
 

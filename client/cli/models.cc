@@ -73,8 +73,9 @@ int RunWatch(const Globals& globals, const ModelFlags& flags) {
 int RunDelete(const Globals& globals, const ModelFlags& flags) {
   if (!flags.yes) {
     if (isatty(STDIN_FILENO) == 0) {
-      PrintError(absl::StrCat("deleting ", flags.name,
-                              " loses what it has learned; add --yes to do it without being asked"));
+      PrintError(
+          absl::StrCat("deleting ", flags.name,
+                       " loses what it has learned; add --yes to do it without being asked"));
       return kExitUsage;
     }
     std::cerr << "Delete model " << flags.name << " and all it has learned? [y/N] " << std::flush;
@@ -110,9 +111,8 @@ void AddModels(CLI::App* app, Globals* globals) {
   watch->add_option("NAME", flags->name, "Name of the model")->required();
   watch->add_option("--count", flags->count, "End after this many looks; default: never");
   AddDuration(watch, "--interval", &flags->interval, "Time between two looks; default 1s");
-  watch->callback([globals, flags] {
-    globals->run = [globals, flags] { return RunWatch(*globals, *flags); };
-  });
+  watch->callback(
+      [globals, flags] { globals->run = [globals, flags] { return RunWatch(*globals, *flags); }; });
 
   CLI::App* remove = AddCommand(app, "delete", "Delete a model and all it has learned");
   remove->add_option("NAME", flags->name, "Name of the model")->required();

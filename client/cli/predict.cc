@@ -43,7 +43,8 @@ class PredictionWriter {
     if (!started_) WriteHeader(prediction);
     if (prediction.scores.size() != scores_ || prediction.probabilities.size() != probabilities_) {
       return absl::FailedPreconditionError(
-          "the model has met a new label while it was asked, so the columns no longer fit; run again, "
+          "the model has met a new label while it was asked, so the columns no longer fit; run "
+          "again, "
           "or use --json");
     }
     std::string line;
@@ -131,9 +132,9 @@ int RunPredict(const Globals& globals, PredictFlags flags) {
   absl::StatusOr<ModelInfo> model = (*client)->GetModel(flags.name);
   if (!model.ok()) return Fail(model.status());
   flags.input.reader.target_required = false;
-  flags.input.reader.dimension =
-      model->resolved && model->resolved->dimension != 0 ? model->resolved->dimension
-                                                         : model->config.dimension;
+  flags.input.reader.dimension = model->resolved && model->resolved->dimension != 0
+                                     ? model->resolved->dimension
+                                     : model->config.dimension;
   absl::StatusOr<std::unique_ptr<RowReader>> reader = flags.input.Open();
   if (!reader.ok()) return Fail(reader.status());
   std::ofstream file;
@@ -167,14 +168,16 @@ int RunEvaluate(const Globals& globals, const PredictFlags& flags) {
   if (!client.ok()) return Fail(client.status());
   absl::StatusOr<std::unique_ptr<RowReader>> reader = flags.input.Open();
   if (!reader.ok()) {
-    return absl::IsNotFound(reader.status()) && absl::StrContains(reader.status().message(), "--target")
-               ? Fail(absl::NotFoundError(absl::StrCat(
-                     reader.status().message(), "; evaluation compares predictions with targets, "
-                                                "predict works without")))
+    return absl::IsNotFound(reader.status()) &&
+                   absl::StrContains(reader.status().message(), "--target")
+               ? Fail(absl::NotFoundError(
+                     absl::StrCat(reader.status().message(),
+                                  "; evaluation compares predictions with targets, "
+                                  "predict works without")))
                : Fail(reader.status());
   }
-  absl::StatusOr<EvaluateResult> result = (*client)->Evaluate(
-      flags.name, [&]() -> absl::StatusOr<std::vector<Row>> {
+  absl::StatusOr<EvaluateResult> result =
+      (*client)->Evaluate(flags.name, [&]() -> absl::StatusOr<std::vector<Row>> {
         std::vector<Row> rows;
         SourceRow row;
         while (rows.size() < flags.batch_rows) {
@@ -196,7 +199,8 @@ int RunEvaluate(const Globals& globals, const PredictFlags& flags) {
   }
   std::cout << "rows " << WithCommas(result->rows) << "  step " << WithCommas(result->step)
             << "  features " << WithCommas(result->num_features) << "\n";
-  for (const auto& [name, value] : result->metrics) std::cout << name << " " << Number(value) << "\n";
+  for (const auto& [name, value] : result->metrics)
+    std::cout << name << " " << Number(value) << "\n";
   return kExitOk;
 }
 
@@ -208,19 +212,19 @@ void AddPredictAndEvaluate(CLI::App* app, Globals* globals) {
       app, "predict", "Predict rows: score and label or value, as CSV or (--json) JSON lines");
   predict->add_option("NAME", flags->name, "Name of the model")->required();
   flags->input.AddTo(predict);
-  predict->add_option("--output,-o", flags->output,
-                      "File to write to (JSON lines if it ends in .jsonl); default standard output");
+  predict->add_option(
+      "--output,-o", flags->output,
+      "File to write to (JSON lines if it ends in .jsonl); default standard output");
   predict
       ->add_option("--outputs", flags->outputs,
                    "What to predict, separated by commas: score, label, probabilities, value")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, PredictionOutput>{
-              {"score", PredictionOutput::kScore},
-              {"label", PredictionOutput::kLabel},
-              {"probabilities", PredictionOutput::kProbabilities},
-              {"value", PredictionOutput::kValue}}))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, PredictionOutput>{
+          {"score", PredictionOutput::kScore},
+          {"label", PredictionOutput::kLabel},
+          {"probabilities", PredictionOutput::kProbabilities},
+          {"value", PredictionOutput::kValue}}))
       ->option_text("WHAT");
   predict->add_option("--batch", flags->batch_rows, "Rows per call; default 256")
       ->check(CLI::Range(1, 65536));

@@ -16,30 +16,42 @@ constexpr size_t kMostShownLabels = 20;
 
 std::string AveragingName(Averaging averaging) {
   switch (averaging) {
-    case Averaging::kAuto: return "auto";
-    case Averaging::kLast: return "last";
-    case Averaging::kPolynomial: return "polynomial";
-    case Averaging::kUniform: return "uniform";
-    case Averaging::kUnspecified: break;
+    case Averaging::kAuto:
+      return "auto";
+    case Averaging::kLast:
+      return "last";
+    case Averaging::kPolynomial:
+      return "polynomial";
+    case Averaging::kUniform:
+      return "uniform";
+    case Averaging::kUnspecified:
+      break;
   }
   return "";
 }
 
 std::string StandardizeName(Standardize standardize) {
   switch (standardize) {
-    case Standardize::kAuto: return "auto";
-    case Standardize::kOn: return "on";
-    case Standardize::kOff: return "off";
-    case Standardize::kUnspecified: break;
+    case Standardize::kAuto:
+      return "auto";
+    case Standardize::kOn:
+      return "on";
+    case Standardize::kOff:
+      return "off";
+    case Standardize::kUnspecified:
+      break;
   }
   return "";
 }
 
 std::string WhenFullName(WhenFull when_full) {
   switch (when_full) {
-    case WhenFull::kKeepLearning: return "keep_learning";
-    case WhenFull::kFreeze: return "freeze";
-    case WhenFull::kUnspecified: break;
+    case WhenFull::kKeepLearning:
+      return "keep_learning";
+    case WhenFull::kFreeze:
+      return "freeze";
+    case WhenFull::kUnspecified:
+      break;
   }
   return "";
 }
@@ -158,11 +170,16 @@ std::string Number(double value) {
 
 std::string PhaseName(Phase phase) {
   switch (phase) {
-    case Phase::kWarmingUp: return "WARMING_UP";
-    case Phase::kLearning: return "LEARNING";
-    case Phase::kFrozen: return "FROZEN";
-    case Phase::kFailed: return "FAILED";
-    case Phase::kUnspecified: break;
+    case Phase::kWarmingUp:
+      return "WARMING_UP";
+    case Phase::kLearning:
+      return "LEARNING";
+    case Phase::kFrozen:
+      return "FROZEN";
+    case Phase::kFailed:
+      return "FAILED";
+    case Phase::kUnspecified:
+      break;
   }
   return "UNKNOWN";
 }
@@ -211,11 +228,11 @@ std::string ComponentText(const ComponentInfo& info) {
   std::string text = absl::StrCat(info.name, "\n");
   if (!info.documentation.empty()) absl::StrAppend(&text, "  ", info.documentation, "\n");
   for (const ParameterInfo& parameter : info.parameters) {
-    absl::StrAppend(&text, "  ", parameter.name, " (", Number(parameter.min), " to ",
-                    Number(parameter.max), ", default: ",
-                    parameter.default_value ? Number(*parameter.default_value)
-                                            : "chosen from the warm-up rows",
-                    ")  ", parameter.documentation, "\n");
+    absl::StrAppend(
+        &text, "  ", parameter.name, " (", Number(parameter.min), " to ", Number(parameter.max),
+        ", default: ",
+        parameter.default_value ? Number(*parameter.default_value) : "chosen from the warm-up rows",
+        ")  ", parameter.documentation, "\n");
   }
   return text;
 }

@@ -35,7 +35,8 @@ void ProgressLine::Tick(const StreamProgress& progress, std::optional<double> fr
   if (fraction) {
     if (terminal_) {
       const int filled = static_cast<int>(*fraction * kBarWidth);
-      line = absl::StrCat("[", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), "] ");
+      line =
+          absl::StrCat("[", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), "] ");
     }
     absl::StrAppendFormat(&line, "%3.0f %%  ", 100 * *fraction);
   }

@@ -9,8 +9,8 @@
 
 namespace kernelstream::client {
 
-// Thread-compatible. How far an update is, on standard error: one redrawn line with a bar on a terminal, a
-// plain line every two seconds otherwise.
+// Thread-compatible. How far an update is, on standard error: one redrawn line with a bar on a
+// terminal, a plain line every two seconds otherwise.
 class ProgressLine {
  public:
   // silent: nothing is printed.

@@ -114,7 +114,8 @@ class UpdateRun {
   absl::Status SkipLoggedRows();
   absl::Status SendAll();
   absl::Status SendBatch(std::vector<Row>* rows);
-  // The next row of the input; false at its end. Bad lines are counted, and passed over if so asked.
+  // The next row of the input; false at its end. Bad lines are counted, and passed over if so
+  // asked.
   absl::StatusOr<bool> NextRow(SourceRow* row);
   UpdateSummary Finish();
   // Waits until the model has learned what was sent; why not, if it does not.
@@ -259,8 +260,9 @@ absl::Status UpdateRun::WaitApplied(uint64_t sequence) {
     const uint64_t warmup =
         model->config.warmup_rows != 0 ? model->config.warmup_rows : kDefaultWarmupRows;
     if (model->phase == Phase::kWarmingUp && model->rows_learned + model->rows_pending < warmup) {
-      PrintError(absl::StrCat("model ", flags_.name, " keeps the first ", warmup,
-                              " rows to choose its scaling from, and learns them when it has them"));
+      PrintError(
+          absl::StrCat("model ", flags_.name, " keeps the first ", warmup,
+                       " rows to choose its scaling from, and learns them when it has them"));
       return absl::OkStatus();
     }
     if (model->rows_learned != last_learned) last_change = absl::Now();
@@ -290,7 +292,8 @@ void UpdateRun::PrintProblems() const {
     PrintError(absl::StrCat("line ", problem.line, " was rejected: ", problem.message));
   }
   if (lines_->rejected() > rejected.size()) {
-    PrintError(absl::StrCat("... and ", lines_->rejected() - rejected.size(), " more rejected rows"));
+    PrintError(
+        absl::StrCat("... and ", lines_->rejected() - rejected.size(), " more rejected rows"));
   }
 }
 
@@ -300,8 +303,9 @@ void UpdateRun::PrintSummary(const UpdateSummary& summary, double seconds) const
       "rows: ", WithCommas(summary.rows_sent), " sent, ", WithCommas(summary.rows_accepted),
       " accepted, ", WithCommas(summary.rows_rejected), " rejected",
       num_bad_lines_ > 0 ? absl::StrCat(", ", num_bad_lines_, " bad lines") : "",
-      rows_logged_before_ > 0 ? absl::StrCat(", ", WithCommas(rows_logged_before_), " logged before")
-                              : "",
+      rows_logged_before_ > 0
+          ? absl::StrCat(", ", WithCommas(rows_logged_before_), " logged before")
+          : "",
       reader_->skipped_rows() > 0
           ? absl::StrCat(", ", WithCommas(reader_->skipped_rows()), " skipped for missing cells")
           : "",
@@ -311,9 +315,10 @@ void UpdateRun::PrintSummary(const UpdateSummary& summary, double seconds) const
                             WithCommas(summary.num_features), " features",
                             recent.empty() ? "" : ", recent ", recent, "\n");
   if (summary.rows_recovered > 0) {
-    std::cout << absl::StrCat(WithCommas(summary.rows_recovered),
-                              " rows were logged while the connection broke; were any of them refused, "
-                              "that answer was lost\n");
+    std::cout << absl::StrCat(
+        WithCommas(summary.rows_recovered),
+        " rows were logged while the connection broke; were any of them refused, "
+        "that answer was lost\n");
   }
 }
 
@@ -399,25 +404,28 @@ int UpdateRun::Run() {
 void AddUpdate(CLI::App* app, Globals* globals) {
   auto flags = std::make_shared<UpdateFlags>();
   CLI::App* command = AddCommand(
-      app, "update", "Teach a model from a file or a pipe; exit status 0 only if every row was learned");
+      app, "update",
+      "Teach a model from a file or a pipe; exit status 0 only if every row was learned");
   command->add_option("NAME", flags->name, "Name of the model")->required();
   flags->input.AddTo(command);
-  command->add_option("--producer", flags->producer,
-                      "Name of this input; the same name goes on where an interrupted run left off");
+  command->add_option(
+      "--producer", flags->producer,
+      "Name of this input; the same name goes on where an interrupted run left off");
   command->add_option("--ack", flags->ack, "When rows count: accepted, durable or applied")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, AckLevel>{{"accepted", AckLevel::kAccepted},
-                                          {"durable", AckLevel::kDurable},
-                                          {"applied", AckLevel::kApplied}}))
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, AckLevel>{{"accepted", AckLevel::kAccepted},
+                                                                  {"durable", AckLevel::kDurable},
+                                                                  {"applied", AckLevel::kApplied}}))
       ->option_text("LEVEL (durable)");
   command->add_option("--limit", flags->limit, "Read at most this many rows; default: all");
   command->add_option("--batch", flags->batch_rows, "Rows per message; default 256")
       ->check(CLI::Range(1, 65536));
   command
-      ->add_option("--on-bad-line", flags->skip_bad_lines,
-                   "stop at a line that cannot be read, or skip it (it is listed; the exit status is 1)")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, bool>{{"stop", false}, {"skip", true}}))
+      ->add_option(
+          "--on-bad-line", flags->skip_bad_lines,
+          "stop at a line that cannot be read, or skip it (it is listed; the exit status is 1)")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"stop", false}, {"skip", true}}))
       ->option_text("WHAT (stop)");
   command->add_flag("--wait-applied,!--no-wait-applied", flags->wait_applied,
                     "Wait at the end until all rows are learned (default)");

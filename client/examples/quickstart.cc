@@ -17,8 +17,8 @@ constexpr char kModel[] = "quickstart";
 constexpr int kRows = 20000;
 constexpr int kRowsPerSend = 100;
 
-// Two inputs from -1 to 1; the target is 1 inside a ring that no straight line can cut out. A Weyl sequence:
-// evenly spread, the same in every run.
+// Two inputs from -1 to 1; the target is 1 inside a ring that no straight line can cut out. A Weyl
+// sequence: evenly spread, the same in every run.
 ks::Row MakeRow(int i) {
   const float x = static_cast<float>(2 * std::fmod(0.754877666 * i, 1.0) - 1);
   const float y = static_cast<float>(2 * std::fmod(0.569840291 * i, 1.0) - 1);
@@ -41,8 +41,8 @@ absl::Status Run(const std::string& address) {
   if (!created.ok()) return created.status();
   std::printf("model %s is %s\n", kModel, created->created ? "new" : "there already");
 
-  // 3. Stream labelled rows. The stream reconnects by itself and learns every row once. Under a producer id a
-  // second run goes on where the first one ended.
+  // 3. Stream labelled rows. The stream reconnects by itself and learns every row once. Under a
+  // producer id a second run goes on where the first one ended.
   ks::StreamOptions options;
   options.producer_id = "quickstart";
   options.ack = ks::AckLevel::kApplied;
@@ -63,8 +63,8 @@ absl::Status Run(const std::string& address) {
   const std::vector<float> points = {0.0f, 0.0f, 0.6f, 0.0f, 0.95f, 0.9f};
   ks::PredictOptions wanted;
   wanted.outputs = {ks::PredictionOutput::kLabel, ks::PredictionOutput::kProbabilities};
-  absl::StatusOr<ks::PredictResult> result = (*client)->Predict(
-      kModel, ks::Matrix{.rows = 3, .dimension = 2, .values = points}, wanted);
+  absl::StatusOr<ks::PredictResult> result =
+      (*client)->Predict(kModel, ks::Matrix{.rows = 3, .dimension = 2, .values = points}, wanted);
   if (!result.ok()) return result.status();
   for (size_t i = 0; i < result->predictions.size(); ++i) {
     const ks::Prediction& prediction = result->predictions[i];

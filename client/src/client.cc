@@ -150,9 +150,8 @@ absl::StatusOr<UpdateResult> Client::Update(const std::string& model, absl::Span
     return absl::InvalidArgumentError(
         "producer_id needs producer_sequence, the number of the first row, counted from 1");
   }
-  if (absl::Status status =
-          CheckRows(rows, /*targets_wanted=*/true,
-                    options.producer_id.empty() ? 0 : options.producer_sequence);
+  if (absl::Status status = CheckRows(rows, /*targets_wanted=*/true,
+                                      options.producer_id.empty() ? 0 : options.producer_sequence);
       !status.ok()) {
     return status;
   }
@@ -177,8 +176,7 @@ absl::StatusOr<UpdateResult> Client::Update(const std::string& model, absl::Span
 
 absl::StatusOr<std::unique_ptr<UpdateStream>> Client::OpenUpdateStream(const std::string& model,
                                                                        StreamOptions options) {
-  auto impl =
-      std::make_unique<UpdateStream::Impl>(impl_->transport, model, std::move(options));
+  auto impl = std::make_unique<UpdateStream::Impl>(impl_->transport, model, std::move(options));
   if (absl::Status status = impl->Open(); !status.ok()) return status;
   return absl::WrapUnique(new UpdateStream(std::move(impl)));
 }
@@ -192,8 +190,7 @@ absl::StatusOr<PredictResult> Client::Predict(const std::string& model, absl::Sp
   request.set_model(model);
   FillOutputs(options, &request);
   // Weights and targets mean nothing here, so only the features decide whether a matrix fits.
-  const auto* first =
-      rows.empty() ? nullptr : std::get_if<DenseFeatures>(&rows.front().features);
+  const auto* first = rows.empty() ? nullptr : std::get_if<DenseFeatures>(&rows.front().features);
   const bool dense =
       first != nullptr && !first->values.empty() &&
       std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
@@ -227,8 +224,8 @@ absl::StatusOr<PredictResult> Client::Predict(const std::string& model, const Ma
 absl::StatusOr<EvaluateResult> Client::Evaluate(const std::string& model, const RowSource& source,
                                                 absl::Duration timeout) {
   Transport& transport = *impl_->transport;
-  if (absl::Status status = transport.WaitConnected(
-          std::min(timeout, transport.options().connect_timeout));
+  if (absl::Status status =
+          transport.WaitConnected(std::min(timeout, transport.options().connect_timeout));
       !status.ok()) {
     return status;
   }

@@ -1,4 +1,5 @@
-// Between the plain structs of client.h and the wire messages. The command line uses it to print messages as JSON.
+// Between the plain structs of client.h and the wire messages. The command line uses it to print
+// messages as JSON.
 #ifndef KERNELSTREAM_CLIENT_SRC_CONVERT_H_
 #define KERNELSTREAM_CLIENT_SRC_CONVERT_H_
 

@@ -13,8 +13,9 @@
 
 namespace kernelstream::client {
 
-// What a row must be before it can travel: as many indices as values, a target where one is wanted, labels in
-// UTF-8. InvalidArgument names first_number + position. Ranges and dimensions are the server's to judge.
+// What a row must be before it can travel: as many indices as values, a target where one is wanted,
+// labels in UTF-8. InvalidArgument names first_number + position. Ranges and dimensions are the
+// server's to judge.
 absl::Status CheckRows(absl::Span<const Row> rows, bool targets_wanted, uint64_t first_number);
 
 // Not below the bytes the row takes in a message.
@@ -25,7 +26,8 @@ bool FitMatrix(absl::Span<const Row> rows);
 
 // Rows that passed CheckRows; FitMatrix for the first.
 void EncodeMatrix(absl::Span<const Row> rows, bool with_targets, v1::SampleMatrix* matrix);
-void EncodeSamples(absl::Span<const Row> rows, google::protobuf::RepeatedPtrField<v1::Sample>* samples);
+void EncodeSamples(absl::Span<const Row> rows,
+                   google::protobuf::RepeatedPtrField<v1::Sample>* samples);
 void EncodeFeatures(const Features& features, v1::Features* message);
 
 // For any message with `samples` and `matrix`.

@@ -107,8 +107,9 @@ absl::Status Transport::FromGrpc(const grpc::Status& status, absl::Duration time
     message = absl::StrCat("the server at ", address_, " cannot be reached (", message,
                            "); check that it runs and that the address is right");
   } else if (!from_server && code == absl::StatusCode::kUnimplemented) {
-    message = absl::StrCat("what answers at ", address_, " does not know this call (", message,
-                           "); check that it is a kernelstream server and not older than this client");
+    message =
+        absl::StrCat("what answers at ", address_, " does not know this call (", message,
+                     "); check that it is a kernelstream server and not older than this client");
   } else if (!from_server && code == absl::StatusCode::kDeadlineExceeded &&
              timeout != absl::InfiniteDuration()) {
     message = absl::StrCat("no answer from ", address_, " within ", absl::FormatDuration(timeout),
@@ -126,8 +127,8 @@ absl::Status Transport::Call(std::optional<absl::Duration> timeout, RetryOn retr
   const absl::Time deadline = absl::Now() + limit;
   Backoff backoff(options_.backoff);
   for (int made = 0;;) {
-    if (absl::Status status = WaitConnected(
-            std::min(options_.connect_timeout, deadline - absl::Now()));
+    if (absl::Status status =
+            WaitConnected(std::min(options_.connect_timeout, deadline - absl::Now()));
         !status.ok()) {
       return status;
     }

@@ -51,11 +51,12 @@ class Transport {
   const std::string& address() const { return address_; }
   const ConnectOptions& options() const { return options_; }
 
-  // Unavailable, with what to check, if there is no connection after `timeout`. Cancelled soon after stop() is true.
+  // Unavailable, with what to check, if there is no connection after `timeout`. Cancelled soon
+  // after stop() is true.
   absl::Status WaitConnected(absl::Duration timeout, const std::function<bool()>& stop = nullptr);
 
-  // Calls `attempt` with a fresh context until it succeeds, fails for good, or time or attempts are used up.
-  // *attempts is the number of calls made; may be null.
+  // Calls `attempt` with a fresh context until it succeeds, fails for good, or time or attempts are
+  // used up. *attempts is the number of calls made; may be null.
   absl::Status Call(std::optional<absl::Duration> timeout, RetryOn retry_on,
                     const std::function<grpc::Status(grpc::ClientContext*)>& attempt,
                     int* attempts = nullptr);
@@ -63,7 +64,8 @@ class Transport {
   // In the words of client.h. `timeout` is named if the deadline passed.
   absl::Status FromGrpc(const grpc::Status& status, absl::Duration timeout) const;
 
-  // True if the connection broke or the server asks to come back; `status` is the outcome of an update stream.
+  // True if the connection broke or the server asks to come back; `status` is the outcome of an
+  // update stream.
   static bool StreamMayResume(const grpc::Status& status, const absl::Status& converted);
 
   v1::ModelService::Stub& models() { return *models_; }

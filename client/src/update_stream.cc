@@ -79,9 +79,10 @@ void UpdateStream::Impl::Run() {
         status_ = status;
         finished = true;
       } else if (now - outage_start >= patience) {
-        status_ = NotAcknowledged(absl::StrCat(
-            "gave up after ", absl::FormatDuration(absl::Trunc(now - outage_start, absl::Seconds(1))),
-            " of reconnecting: ", status.message()));
+        status_ = NotAcknowledged(
+            absl::StrCat("gave up after ",
+                         absl::FormatDuration(absl::Trunc(now - outage_start, absl::Seconds(1))),
+                         " of reconnecting: ", status.message()));
         finished = true;
       }
       if (finished) {
@@ -211,18 +212,19 @@ absl::Status UpdateStream::Impl::OnOpened(const v1::StreamUpdateResponse::Opened
       return absl::DataLossError(absl::StrCat(
           "model \"", model_, "\" expects row ", next, " of producer \"", options_.producer_id,
           "\", but rows below ", acknowledged_, " were acknowledged",
-          options_.ack == AckLevel::kAccepted
-              ? " in memory only and lost when the server stopped; send them again, with DURABLE acks"
-              : "; the model was deleted and created again, or its data directory replaced; send the "
-                "rows again from there"));
+          options_.ack == AckLevel::kAccepted ? " in memory only and lost when the server stopped; "
+                                                "send them again, with DURABLE acks"
+                                              : "; the model was deleted and created again, or its "
+                                                "data directory replaced; send the "
+                                                "rows again from there"));
     } else if (next > next_row_) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "model \"", model_, "\" expects row ", next, " of producer \"", options_.producer_id,
-          "\", but only rows below ", next_row_,
-          " were sent here; another sender uses this producer id; give each its own"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("model \"", model_, "\" expects row ", next, " of producer \"",
+                       options_.producer_id, "\", but only rows below ", next_row_,
+                       " were sent here; another sender uses this producer id; give each its own"));
     } else if (options_.ack != AckLevel::kApplied && next > acknowledged_) {
-      // Logged, and only the acks were lost. For APPLIED acks the rows are sent again instead: the server knows
-      // them and answers when they are learned.
+      // Logged, and only the acks were lost. For APPLIED acks the rows are sent again instead: the
+      // server knows them and answers when they are learned.
       const uint64_t rows = Acknowledge(next);
       summary_.rows_recovered += rows;
       progressed_ = true;
@@ -277,8 +279,8 @@ absl::Status UpdateStream::Impl::OnAck(const v1::StreamUpdateResponse::Ack& mess
     if (ack.next_row > next_row_) {
       return absl::InternalError(absl::StrCat(
           "the server at ", transport_->address(), " acknowledged rows below ", ack.next_row,
-          ", but only rows below ", next_row_, " were sent; check that nothing else uses producer \"",
-          options_.producer_id, "\""));
+          ", but only rows below ", next_row_,
+          " were sent; check that nothing else uses producer \"", options_.producer_id, "\""));
     }
     Acknowledge(ack.next_row);
     progressed_ = true;
@@ -287,9 +289,9 @@ absl::Status UpdateStream::Impl::OnAck(const v1::StreamUpdateResponse::Ack& mess
     summary_.num_features = std::max(summary_.num_features, ack.num_features);
     if (ack.validation) summary_.validation = ack.validation;
     summary_.rows_rejected += ack.rejected.size();
-    const size_t kept = std::min(ack.rejected.size(),
-                                 kMostReportedRejections -
-                                     std::min(kMostReportedRejections, summary_.rejected.size()));
+    const size_t kept = std::min(
+        ack.rejected.size(),
+        kMostReportedRejections - std::min(kMostReportedRejections, summary_.rejected.size()));
     std::copy_n(ack.rejected.begin(), kept, std::back_inserter(summary_.rejected));
   }
   if (options_.on_ack) options_.on_ack(ack);
@@ -304,10 +306,10 @@ absl::StatusOr<size_t> UpdateStream::Impl::NextChunk(absl::Span<const Row> rows,
     bytes += EncodedBytes(rows[count]);
     if (bytes <= max_message_bytes) continue;
     if (count > 0) break;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "row ", number, " takes about ", bytes, " bytes; the server at ", transport_->address(),
-        " takes messages of up to ", max_message_bytes,
-        "; send fewer values per row or raise the server's --max_message_mib"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("row ", number, " takes about ", bytes, " bytes; the server at ",
+                     transport_->address(), " takes messages of up to ", max_message_bytes,
+                     "; send fewer values per row or raise the server's --max_message_mib"));
   }
   return count;
 }
@@ -352,8 +354,7 @@ absl::StatusOr<size_t> UpdateStream::Impl::TrySend(absl::Span<const Row> rows,
       max_message_bytes = max_message_bytes_;
       number = next_row_;
     }
-    absl::StatusOr<size_t> count =
-        NextChunk(rows.subspan(taken), number, room, max_message_bytes);
+    absl::StatusOr<size_t> count = NextChunk(rows.subspan(taken), number, room, max_message_bytes);
     if (!count.ok()) return count.status();
     auto request = std::make_shared<v1::StreamUpdateRequest>();
     request->mutable_batch()->set_producer_sequence(number);
@@ -396,7 +397,8 @@ UpdateSummary UpdateStream::Impl::Close(absl::Duration timeout) {
   const absl::Status flushed = Flush(timeout);
   absl::MutexLock lock(&mu_);
   if (closed_) return summary_;
-  // Rows that are not acknowledged in time are abandoned; acknowledged ones only wait for a polite end.
+  // Rows that are not acknowledged in time are abandoned; acknowledged ones only wait for a polite
+  // end.
   auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return done_; };
   if (!flushed.ok() || !mu_.AwaitWithTimeout(absl::Condition(&ended), kEndTimeout)) {
     cancelled_ = true;

@@ -18,11 +18,12 @@
 
 namespace kernelstream::client {
 
-// Thread-safe. The window of unacknowledged batches and the thread that keeps a connection under it.
+// Thread-safe. The window of unacknowledged batches and the thread that keeps a connection under
+// it.
 //
-// One runner thread opens a connection, reads acks from it, and on failure waits and opens the next; one writer
-// thread per connection sends the batches of the window from `written_` on. A new connection starts
-// again at the first row the server has not logged.
+// One runner thread opens a connection, reads acks from it, and on failure waits and opens the
+// next; one writer thread per connection sends the batches of the window from `written_` on. A new
+// connection starts again at the first row the server has not logged.
 struct UpdateStream::Impl {
   Impl(std::shared_ptr<Transport> transport, std::string model, StreamOptions options);
   ~Impl();
@@ -68,19 +69,19 @@ struct UpdateStream::Impl {
   // Held over a whole TrySend, so that the rows of one call stay together.
   absl::Mutex send_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   mutable absl::Mutex mu_;
-  std::deque<Batch> pending_ ABSL_GUARDED_BY(mu_);   // Unacknowledged, ascending.
-  size_t written_ ABSL_GUARDED_BY(mu_) = 0;          // Of pending_, sent on this connection.
-  uint64_t in_flight_rows_ ABSL_GUARDED_BY(mu_) = 0; // Rows in pending_.
+  std::deque<Batch> pending_ ABSL_GUARDED_BY(mu_);    // Unacknowledged, ascending.
+  size_t written_ ABSL_GUARDED_BY(mu_) = 0;           // Of pending_, sent on this connection.
+  uint64_t in_flight_rows_ ABSL_GUARDED_BY(mu_) = 0;  // Rows in pending_.
   uint64_t next_row_ ABSL_GUARDED_BY(mu_) = 1;
-  uint64_t acknowledged_ ABSL_GUARDED_BY(mu_) = 1;   // All rows below are dealt with.
+  uint64_t acknowledged_ ABSL_GUARDED_BY(mu_) = 1;  // All rows below are dealt with.
   uint64_t window_ ABSL_GUARDED_BY(mu_) = 1;
   uint64_t max_message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  bool opened_ ABSL_GUARDED_BY(mu_) = false;         // At least once.
+  bool opened_ ABSL_GUARDED_BY(mu_) = false;  // At least once.
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
-  bool progressed_ ABSL_GUARDED_BY(mu_) = false;     // On this connection.
+  bool progressed_ ABSL_GUARDED_BY(mu_) = false;  // On this connection.
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
-  bool done_ ABSL_GUARDED_BY(mu_) = false;           // The runner has ended, with status_.
+  bool done_ ABSL_GUARDED_BY(mu_) = false;  // The runner has ended, with status_.
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;  // Of the current connection.
   UpdateSummary summary_ ABSL_GUARDED_BY(mu_);

@@ -11,9 +11,9 @@
 namespace kernelstream::client {
 namespace {
 
+using support::FaultPoint;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using support::FaultPoint;
 
 class ClientTest : public ::testing::Test {
  protected:
@@ -187,13 +187,12 @@ TEST_F(ClientTest, EvaluatesAllRowsOfASource) {
 
 TEST_F(ClientTest, SourceErrorsEndAnEvaluation) {
   server_.AddModel("m");
-  const absl::Status status =
-      client_
-          ->Evaluate("m",
-                     []() -> absl::StatusOr<std::vector<Row>> {
-                       return absl::DataLossError("the file is damaged");
-                     })
-          .status();
+  const absl::Status status = client_
+                                  ->Evaluate("m",
+                                             []() -> absl::StatusOr<std::vector<Row>> {
+                                               return absl::DataLossError("the file is damaged");
+                                             })
+                                  .status();
   EXPECT_EQ(status.message(), "the file is damaged");
 }
 

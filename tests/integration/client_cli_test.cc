@@ -19,11 +19,11 @@
 namespace kernelstream::client {
 namespace {
 
+using support::FaultPoint;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-using support::FaultPoint;
 
 struct Outcome {
   int exit_status;
@@ -50,7 +50,8 @@ class CommandLine : public ::testing::Test {
     return text.str();
   }
 
-  // Runs through a shell, so arguments may be quoted and redirected. Standard input is empty unless given.
+  // Runs through a shell, so arguments may be quoted and redirected. Standard input is empty unless
+  // given.
   Outcome RunRaw(const std::string& arguments) const {
     const std::string out = dir_ + "/out";
     const std::string err = dir_ + "/err";
@@ -92,14 +93,15 @@ TEST_F(CommandLine, CreatesListsDescribesAndDeletes) {
 }
 
 TEST_F(CommandLine, ConfigFileIsOverriddenByFlags) {
-  const std::string config = File(
-      "model.textproto", "loss { name: 'square' } max_features: 10 seed: 5 batch_rows: 8\n");
+  const std::string config =
+      File("model.textproto", "loss { name: 'square' } max_features: 10 seed: 5 batch_rows: 8\n");
   EXPECT_EQ(Run("create m --max-features 20 --config " + config).exit_status, 0);
   const std::string described = Run("--json describe m").out;
   EXPECT_THAT(described, HasSubstr("\"name\": \"square\""));
   EXPECT_THAT(described, HasSubstr("\"maxFeatures\": 20"));
   EXPECT_THAT(described, HasSubstr("\"batchRows\": 8"));
-  const Outcome bad = Run("create n --config " + File("bad.textproto", "loss { name: 'square' }\nsed: 5\n"));
+  const Outcome bad =
+      Run("create n --config " + File("bad.textproto", "loss { name: 'square' }\nsed: 5\n"));
   EXPECT_EQ(bad.exit_status, 1);
   EXPECT_THAT(bad.err, HasSubstr("line 2"));
   EXPECT_THAT(bad.err, HasSubstr("sed"));

@@ -16,12 +16,12 @@
 namespace kernelstream::client {
 namespace {
 
+using support::FakeServer;
+using support::FaultPoint;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Le;
-using support::FakeServer;
-using support::FaultPoint;
 
 ConnectOptions NoWaiting() {
   ConnectOptions options;
@@ -134,16 +134,15 @@ TEST_P(UpdateStreamFaultTest, LosesAndDoublesNoRow) {
 
 INSTANTIATE_TEST_SUITE_P(
     EveryPoint, UpdateStreamFaultTest,
-    ::testing::Values(
-        FaultCase{FaultPoint::kBeforeOpened, AckLevel::kDurable, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kBeforeLog, AckLevel::kDurable, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kAfterLog, AckLevel::kDurable, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kAfterAck, AckLevel::kDurable, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kBeforeLog, AckLevel::kApplied, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kAfterLog, AckLevel::kApplied, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kBeforeLog, AckLevel::kAccepted, grpc::UNAVAILABLE},
-        FaultCase{FaultPoint::kBeforeLog, AckLevel::kDurable, grpc::OK},
-        FaultCase{FaultPoint::kAfterLog, AckLevel::kDurable, grpc::CANCELLED}));
+    ::testing::Values(FaultCase{FaultPoint::kBeforeOpened, AckLevel::kDurable, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kBeforeLog, AckLevel::kDurable, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kAfterLog, AckLevel::kDurable, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kAfterAck, AckLevel::kDurable, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kBeforeLog, AckLevel::kApplied, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kAfterLog, AckLevel::kApplied, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kBeforeLog, AckLevel::kAccepted, grpc::UNAVAILABLE},
+                      FaultCase{FaultPoint::kBeforeLog, AckLevel::kDurable, grpc::OK},
+                      FaultCase{FaultPoint::kAfterLog, AckLevel::kDurable, grpc::CANCELLED}));
 
 TEST_F(UpdateStreamTest, SurvivesManyFaultsInARow) {
   Start();

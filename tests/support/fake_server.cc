@@ -311,8 +311,7 @@ void FakeServer::Append(Entry& entry, const std::string& producer, uint64_t firs
     ++entry.rejected;
     v1::RejectedSample* added = rejected->Add();
     added->set_producer_sequence(number);
-    *added->mutable_status() =
-        Details(grpc::StatusCode::INVALID_ARGUMENT, problem, "BAD_SAMPLE");
+    *added->mutable_status() = Details(grpc::StatusCode::INVALID_ARGUMENT, problem, "BAD_SAMPLE");
   }
 }
 

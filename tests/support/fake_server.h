@@ -1,5 +1,5 @@
-// An in-process kernelstream server for client tests: the whole wire contract over a log in memory, with
-// scripted failures. It learns nothing; predictions are sums of inputs.
+// An in-process kernelstream server for client tests: the whole wire contract over a log in memory,
+// with scripted failures. It learns nothing; predictions are sums of inputs.
 #ifndef KERNELSTREAM_TESTS_SUPPORT_FAKE_SERVER_H_
 #define KERNELSTREAM_TESTS_SUPPORT_FAKE_SERVER_H_
 
@@ -56,9 +56,10 @@ class FakeServer final : public kernelstream::v1::ModelService::Service,
   void Stop();
   void Start();
 
-  // The call that comes to `point` after `skip` others have passed it fails there, once, with `code`. OK ends a
-  // stream cleanly before its time.
-  void Inject(FaultPoint point, int skip = 0, grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE);
+  // The call that comes to `point` after `skip` others have passed it fails there, once, with
+  // `code`. OK ends a stream cleanly before its time.
+  void Inject(FaultPoint point, int skip = 0,
+              grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE);
   // Faults that were not met yet.
   size_t faults_left() const;
 

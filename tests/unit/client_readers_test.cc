@@ -187,10 +187,9 @@ TEST_F(Readers, TruncatedGzipIsDataLoss) {
 }
 
 TEST_F(Readers, LibsvmIndicesStartFromOneOnDiskAndZeroOnTheWire) {
-  const auto rows =
-      Read("+1 1:0.5 4:-2e1 # comment 9:9\n\n# only a comment\n-1 qid:3 2:1\r\n0\n",
-           Of(Format::kLibsvm))
-          .value();
+  const auto rows = Read("+1 1:0.5 4:-2e1 # comment 9:9\n\n# only a comment\n-1 qid:3 2:1\r\n0\n",
+                         Of(Format::kLibsvm))
+                        .value();
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(Number(rows[0]), 1);
   EXPECT_THAT(Sparse(rows[0]).indices, ElementsAre(0, 3));
@@ -253,73 +252,117 @@ INSTANTIATE_TEST_SUITE_P(
     All, BadInputs,
     ::testing::Values(
         BadInput{"csv_empty", Format::kCsv, "", {"is empty"}},
-        BadInput{"csv_text", Format::kCsv, "a,b,y\n1,2,3\n1,red,3\n",
+        BadInput{"csv_text",
+                 Format::kCsv,
+                 "a,b,y\n1,2,3\n1,red,3\n",
                  {"line 3", "column \"b\"", "\"red\" is not a number", "--drop b"}},
-        BadInput{"csv_missing", Format::kCsv, "a,b,y\n1,,3\n",
+        BadInput{"csv_missing",
+                 Format::kCsv,
+                 "a,b,y\n1,,3\n",
                  {"line 2", "column \"b\"", "no value", "--missing skip"}},
         BadInput{"csv_missing_target", Format::kCsv, "a,y\n1,\n", {"line 2", "column \"y\""}},
         BadInput{"csv_short_row", Format::kCsv, "a,b,y\n1,2\n", {"line 2", "2 cells", "3"}},
         BadInput{"csv_long_row", Format::kCsv, "a,y\n1,2,3\n", {"line 2", "3 cells"}},
-        BadInput{"csv_open_quote", Format::kCsv, "a,y\n\"1,2\n3,4\n",
-                 {"line 2", "never closed"}},
-        BadInput{"csv_after_quote", Format::kCsv, "a,y\n\"1\"2,3\n",
+        BadInput{"csv_open_quote", Format::kCsv, "a,y\n\"1,2\n3,4\n", {"line 2", "never closed"}},
+        BadInput{"csv_after_quote",
+                 Format::kCsv,
+                 "a,y\n\"1\"2,3\n",
                  {"line 2", "column \"a\"", "after the closing quote"}},
         BadInput{"csv_twice", Format::kCsv, "a,a,y\n1,2,3\n", {"\"a\" occurs twice"}},
         BadInput{"csv_no_header", Format::kCsv, "1,2,3\n4,5,6\n", {"line 1", "--no-header"}},
-        BadInput{"csv_overflow", Format::kCsv, "a,y\n1e400,1\n",
+        BadInput{"csv_overflow",
+                 Format::kCsv,
+                 "a,y\n1e400,1\n",
                  {"line 2", "column \"a\"", "too large"}},
         BadInput{"csv_float_overflow", Format::kCsv, "a,y\n1e39,1\n", {"line 2", "too large"}},
         BadInput{"csv_infinity", Format::kCsv, "a,y\n-inf,1\n", {"line 2", "not a finite number"}},
-        BadInput{"csv_label_after_numbers", Format::kCsv, "a,y\n1,2\n1,red\n",
+        BadInput{"csv_label_after_numbers",
+                 Format::kCsv,
+                 "a,y\n1,2\n1,red\n",
                  {"line 3", "column \"y\"", "--target-type label"}},
         BadInput{"csv_bytes", Format::kCsv, "a,y\n\xFF\xFE,1\n", {"line 2", "column \"a\""}},
         BadInput{"csv_label_bytes", Format::kCsv, "a,y\n1,\xE9t\xE9\n", {"line 2", "not UTF-8"}},
         BadInput{"csv_header_bytes", Format::kCsv, "a,\xE9\n1,2\n", {"line 1", "not UTF-8"}},
-        BadInput{"csv_utf16", Format::kCsv, std::string("\xFF\xFE" "a\0,\0", 6), {"UTF-16"}},
+        BadInput{"csv_utf16",
+                 Format::kCsv,
+                 std::string("\xFF\xFE"
+                             "a\0,\0",
+                             6),
+                 {"UTF-16"}},
         BadInput{"csv_only_target", Format::kCsv, "y\n1\n", {"no column left", "--separator"}},
-        BadInput{"csv_nul", Format::kCsv, std::string("a,y\n1\0,2\n", 9), {"line 2", "column \"a\""}},
+        BadInput{
+            "csv_nul", Format::kCsv, std::string("a,y\n1\0,2\n", 9), {"line 2", "column \"a\""}},
         BadInput{"libsvm_order", Format::kLibsvm, "1 2:1\n1 3:1 2:1\n", {"line 2", "increase"}},
         BadInput{"libsvm_repeat", Format::kLibsvm, "1 2:1 2:1\n", {"line 1", "increase"}},
         BadInput{"libsvm_zero", Format::kLibsvm, "1 0:1\n", {"line 1", "--zero-based"}},
         BadInput{"libsvm_no_target", Format::kLibsvm, "1:1 2:1\n", {"line 1", "target"}},
-        BadInput{"libsvm_words", Format::kLibsvm, "1 hello\n", {"line 1", "\"hello\"", "index:value"}},
+        BadInput{
+            "libsvm_words", Format::kLibsvm, "1 hello\n", {"line 1", "\"hello\"", "index:value"}},
         BadInput{"libsvm_negative", Format::kLibsvm, "1 -3:1\n", {"line 1", "whole number"}},
         BadInput{"libsvm_huge_index", Format::kLibsvm, "1 99999999999999999999:1\n", {"line 1"}},
         BadInput{"libsvm_value", Format::kLibsvm, "1 2:abc\n", {"line 1", "input 2"}},
         BadInput{"libsvm_nan", Format::kLibsvm, "1 2:nan\n", {"line 1", "input 2", "no value"}},
         BadInput{"libsvm_nan_target", Format::kLibsvm, "nan 2:1\n", {"line 1", "target"}},
         BadInput{"libsvm_many_labels", Format::kLibsvm, "1,2 3:1\n", {"line 1", "several labels"}},
-        BadInput{"jsonl_syntax", Format::kJsonLines, "{\"features\": [1], \"target\": 1}\n{nope\n",
-                 {"line 2", "not JSON at byte 2"}},
+        BadInput{"jsonl_syntax",
+                 Format::kJsonLines,
+                 "{\"features\": [1], \"target\": 1}\n{nope\n",
+                 {"line 2", "not JSON at byte 3"}},
         BadInput{"jsonl_array", Format::kJsonLines, "[1,2]\n", {"line 1", "not an object"}},
         BadInput{"jsonl_deep", Format::kJsonLines, std::string(100000, '['), {"line 1"}},
-        BadInput{"jsonl_no_features", Format::kJsonLines, "{\"target\": 1}\n",
+        BadInput{"jsonl_no_features",
+                 Format::kJsonLines,
+                 "{\"target\": 1}\n",
                  {"line 1", "\"features\""}},
-        BadInput{"jsonl_no_target", Format::kJsonLines, "{\"features\": [1]}\n",
+        BadInput{"jsonl_no_target",
+                 Format::kJsonLines,
+                 "{\"features\": [1]}\n",
                  {"line 1", "\"target\""}},
-        BadInput{"jsonl_string_value", Format::kJsonLines, "{\"features\": [1, \"2\"], \"target\": 1}\n",
+        BadInput{"jsonl_string_value",
+                 Format::kJsonLines,
+                 "{\"features\": [1, \"2\"], \"target\": 1}\n",
                  {"line 1", "features[1] is string"}},
-        BadInput{"jsonl_null", Format::kJsonLines, "{\"features\": [null], \"target\": 1}\n",
+        BadInput{"jsonl_null",
+                 Format::kJsonLines,
+                 "{\"features\": [null], \"target\": 1}\n",
                  {"line 1", "features[0]", "--missing"}},
-        BadInput{"jsonl_overflow", Format::kJsonLines, "{\"features\": [1e400], \"target\": 1}\n",
+        BadInput{"jsonl_overflow",
+                 Format::kJsonLines,
+                 "{\"features\": [1e400], \"target\": 1}\n",
                  {"line 1", "too large"}},
-        BadInput{"jsonl_float_overflow", Format::kJsonLines,
-                 "{\"features\": [1e39], \"target\": 1}\n", {"line 1", "features[0]", "1e30"}},
-        BadInput{"jsonl_nan", Format::kJsonLines, "{\"features\": [NaN], \"target\": 1}\n",
+        BadInput{"jsonl_float_overflow",
+                 Format::kJsonLines,
+                 "{\"features\": [1e39], \"target\": 1}\n",
+                 {"line 1", "features[0]", "1e30"}},
+        BadInput{"jsonl_nan",
+                 Format::kJsonLines,
+                 "{\"features\": [NaN], \"target\": 1}\n",
                  {"line 1", "not JSON"}},
-        BadInput{"jsonl_repeated_index", Format::kJsonLines,
-                 "{\"features\": {\"3\": 1, \"3\": 2}, \"target\": 1}\n", {"line 1", "twice"}},
-        BadInput{"jsonl_same_index", Format::kJsonLines,
-                 "{\"features\": {\"3\": 1, \"03\": 2}, \"target\": 1}\n", {"line 1", "twice"}},
-        BadInput{"jsonl_repeated_key", Format::kJsonLines,
-                 "{\"features\": [1], \"target\": 1, \"target\": 2}\n", {"line 1", "twice"}},
-        BadInput{"jsonl_bool_target", Format::kJsonLines, "{\"features\": [1], \"target\": true}\n",
+        BadInput{"jsonl_repeated_index",
+                 Format::kJsonLines,
+                 "{\"features\": {\"3\": 1, \"3\": 2}, \"target\": 1}\n",
+                 {"line 1", "twice"}},
+        BadInput{"jsonl_same_index",
+                 Format::kJsonLines,
+                 "{\"features\": {\"3\": 1, \"03\": 2}, \"target\": 1}\n",
+                 {"line 1", "twice"}},
+        BadInput{"jsonl_repeated_key",
+                 Format::kJsonLines,
+                 "{\"features\": [1], \"target\": 1, \"target\": 2}\n",
+                 {"line 1", "twice"}},
+        BadInput{"jsonl_bool_target",
+                 Format::kJsonLines,
+                 "{\"features\": [1], \"target\": true}\n",
                  {"line 1", "boolean"}},
-        BadInput{"jsonl_unknown_key", Format::kJsonLines,
-                 "{\"features\": [1], \"target\": 1, \"wieght\": 1}\n", {"line 1", "wieght"}},
-        BadInput{"jsonl_bytes", Format::kJsonLines, "{\"features\": [1], \"target\": \"\xFF\"}\n",
+        BadInput{"jsonl_unknown_key",
+                 Format::kJsonLines,
+                 "{\"features\": [1], \"target\": 1, \"wieght\": 1}\n",
+                 {"line 1", "wieght"}},
+        BadInput{"jsonl_bytes",
+                 Format::kJsonLines,
+                 "{\"features\": [1], \"target\": \"\xFF\"}\n",
                  {"line 1", "not JSON"}}),
-    [](const ::testing::TestParamInfo<BadInput>& info) { return std::string(info.param.what); });
+    [](const ::testing::TestParamInfo<BadInput>& bad) { return std::string(bad.param.what); });
 
 TEST_F(Readers, GoOnAfterABadLine) {
   auto reader = Open("a,y\n1,2\nx,3\n4,5\n", Of(Format::kCsv)).value();
@@ -352,14 +395,14 @@ TEST_F(Readers, MissingFileAndUnknownTargetAreFinal) {
   const auto unknown = Open("a,b\n1,2\n", options);
   EXPECT_TRUE(absl::IsNotFound(unknown.status()));
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("it has a, b"));
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      OpenRowReader(::testing::TempDir(), Of(Format::kCsv)).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(OpenRowReader(::testing::TempDir(), Of(Format::kCsv)).status()));
 }
 
 TEST(Utf8, OnlyShortestFormsWithoutSurrogates) {
   EXPECT_TRUE(IsUtf8("plain, \xC3\xA9, \xE2\x82\xAC, \xF0\x9F\x98\x80"));
-  for (const std::string bad : {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
-                                "\xE2\x82", "\xFF"}) {
+  for (const std::string bad : {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80",
+                                "\xF4\x90\x80\x80", "\xE2\x82", "\xFF"}) {
     EXPECT_FALSE(IsUtf8(bad));
   }
 }

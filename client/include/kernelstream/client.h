@@ -1,10 +1,12 @@
-// The kernelstream client library: create online kernel machines, stream labelled rows into them, ask
-// them for predictions, evaluate them. The only installed header; it needs Abseil and nothing else.
+// The kernelstream client library: create online kernel machines, stream labelled rows into them,
+// ask them for predictions, evaluate them. The only installed header; it needs Abseil and nothing
+// else.
 //
-// Every call returns the server's own message in an absl::Status, or says which address could not be
-// reached. A status from the server carries the serialised google.rpc.Status with its details as the
-// payload kErrorDetailsUrl. What the fields of models and configs mean, with unit, range and default, is
-// written once, in proto/kernelstream/v1/*.proto; a value left as constructed here is absent there.
+// Every call returns the server's own message in an absl::Status, or says which address could not
+// be reached. A status from the server carries the serialised google.rpc.Status with its details as
+// the payload kErrorDetailsUrl. What the fields of models and configs mean, with unit, range and
+// default, is written once, in proto/kernelstream/v1/*.proto; a value left as constructed here is
+// absent there.
 #ifndef KERNELSTREAM_CLIENT_INCLUDE_KERNELSTREAM_CLIENT_H_
 #define KERNELSTREAM_CLIENT_INCLUDE_KERNELSTREAM_CLIENT_H_
 
@@ -28,7 +30,8 @@ namespace kernelstream::client {
 
 inline constexpr absl::string_view kErrorDetailsUrl = "type.googleapis.com/google.rpc.Status";
 
-// ---- Rows -----------------------------------------------------------------------------------------
+// ---- Rows
+// -----------------------------------------------------------------------------------------
 
 // One value per input.
 struct DenseFeatures {
@@ -51,14 +54,16 @@ struct Row {
   std::optional<double> weight = std::nullopt;
 };
 
-// Rows to predict without a copy per row. values: [rows, dimension] row-major, borrowed for the call.
+// Rows to predict without a copy per row. values: [rows, dimension] row-major, borrowed for the
+// call.
 struct Matrix {
   size_t rows = 0;
   size_t dimension = 0;
   absl::Span<const float> values;
 };
 
-// ---- Models ---------------------------------------------------------------------------------------
+// ---- Models
+// ---------------------------------------------------------------------------------------
 
 struct Component {
   std::string name;
@@ -70,7 +75,8 @@ enum class WhenFull { kUnspecified = 0, kKeepLearning, kFreeze };
 enum class Standardize { kUnspecified = 0, kAuto, kOn, kOff };
 enum class Phase { kUnspecified = 0, kWarmingUp, kLearning, kFrozen, kFailed };
 
-// Only loss is required; a config with nothing else is a good model. 0, "" and absent: the server's default.
+// Only loss is required; a config with nothing else is a good model. 0, "" and absent: the server's
+// default.
 struct ModelConfig {
   Component loss;
   Component kernel;
@@ -159,7 +165,8 @@ struct CreatedModel {
   bool created = false;
 };
 
-// ---- Predictions ----------------------------------------------------------------------------------
+// ---- Predictions
+// ----------------------------------------------------------------------------------
 
 enum class PredictionOutput { kScore = 1, kLabel, kProbabilities, kValue };
 
@@ -206,7 +213,8 @@ struct EvaluateResult {
   std::string model_uid;
 };
 
-// ---- Updates --------------------------------------------------------------------------------------
+// ---- Updates
+// --------------------------------------------------------------------------------------
 
 // When rows count as acknowledged: in memory; on disk; in the published model (and on disk).
 enum class AckLevel { kAccepted = 1, kDurable, kApplied };
@@ -238,7 +246,8 @@ struct UpdateResult {
   bool duplicate = false;
 };
 
-// Waits between attempts: initial, then times `multiplier`, up to `max`, each reduced by up to a fifth at random.
+// Waits between attempts: initial, then times `multiplier`, up to `max`, each reduced by up to a
+// fifth at random.
 struct BackoffOptions {
   absl::Duration initial = absl::Milliseconds(100);
   absl::Duration max = absl::Seconds(5);
@@ -254,25 +263,29 @@ struct StreamAck {
   uint64_t num_features = 0;
   std::vector<RejectedRow> rejected;
   std::optional<ValidationMetrics> validation;
-  // True if this was learned from the server on reconnecting: the acks themselves were lost with the connection.
+  // True if this was learned from the server on reconnecting: the acks themselves were lost with
+  // the connection.
   bool recovered = false;
 };
 
 struct StreamOptions {
-  // Identifies the sender over all its streams, so that it can resume. Empty: a random one, which still makes
-  // reconnects of this stream learn every row once.
+  // Identifies the sender over all its streams, so that it can resume. Empty: a random one, which
+  // still makes reconnects of this stream learn every row once.
   std::string producer_id;
   AckLevel ack = AckLevel::kDurable;
   // End the stream at the first refused row instead of going on with the others.
   bool fail_on_bad_row = false;
-  // Most rows sent and not yet acknowledged (they are kept in memory). 0: as many as the server allows.
+  // Most rows sent and not yet acknowledged (they are kept in memory). 0: as many as the server
+  // allows.
   uint64_t max_in_flight_rows = 0;
   BackoffOptions backoff;
   // How long an outage is bridged by reconnecting before the stream fails.
   absl::Duration give_up_after = absl::Minutes(5);
-  // Called after every ack, on a thread of the library, in order. It may call progress(), nothing else of the stream.
+  // Called after every ack, on a thread of the library, in order. It may call progress(), nothing
+  // else of the stream.
   std::function<void(const StreamAck&)> on_ack;
-  // Called when a connection was lost, before the wait: why, and how long until the next attempt. As on_ack.
+  // Called when a connection was lost, before the wait: why, and how long until the next attempt.
+  // As on_ack.
   std::function<void(const absl::Status&, absl::Duration)> on_reconnect;
   // Waits between attempts; null: real time, cut short by Cancel().
   std::function<void(absl::Duration)> wait;
@@ -298,8 +311,8 @@ struct UpdateSummary {
   uint64_t rows_sent = 0;
   uint64_t rows_accepted = 0;
   uint64_t rows_rejected = 0;
-  // Part of rows_accepted: dealt with by the server while the connection broke. If any of them was refused, the
-  // refusal was lost with the connection.
+  // Part of rows_accepted: dealt with by the server while the connection broke. If any of them was
+  // refused, the refusal was lost with the connection.
   uint64_t rows_recovered = 0;
   // The first 1000; on_ack sees all.
   std::vector<RejectedRow> rejected;
@@ -310,33 +323,38 @@ struct UpdateSummary {
   uint64_t reconnects = 0;
 };
 
-// Thread-safe. A stream of labelled rows into one model that outlives connections and servers: it keeps every
-// row until it is acknowledged, reconnects with exponential back-off, asks where the server is, and sends the rest.
-// With DURABLE or APPLIED acks each row is learned exactly once, also across kill -9 of the server. Rows are numbered in
-// the order of the calls to Send, from next_row() on. Dense rows of one dimension and kind of target travel as one matrix.
-// Destroying the stream without Close() abandons what is not acknowledged.
+// Thread-safe. A stream of labelled rows into one model that outlives connections and servers: it
+// keeps every row until it is acknowledged, reconnects with exponential back-off, asks where the
+// server is, and sends the rest. With DURABLE or APPLIED acks each row is learned exactly once,
+// also across kill -9 of the server. Rows are numbered in the order of the calls to Send, from
+// next_row() on. Dense rows of one dimension and kind of target travel as one matrix. Destroying
+// the stream without Close() abandons what is not acknowledged.
 class UpdateStream {
  public:
   ~UpdateStream();
   UpdateStream(const UpdateStream&) = delete;
   UpdateStream& operator=(const UpdateStream&) = delete;
 
-  // Number the next row sent will have. Above 1 on a new stream: the producer's earlier rows are logged; skip them.
+  // Number the next row sent will have. Above 1 on a new stream: the producer's earlier rows are
+  // logged; skip them.
   uint64_t next_row() const;
   const std::string& producer_id() const;
 
-  // Takes rows into the window; waits while it is full. A failed stream returns why (also later calls do);
-  // InvalidArgument names a row without target or over the server's message size, and takes no row of this call.
+  // Takes rows into the window; waits while it is full. A failed stream returns why (also later
+  // calls do); InvalidArgument names a row without target or over the server's message size, and
+  // takes no row of this call.
   absl::Status Send(absl::Span<const Row> rows);
   // The same, but waits at most `timeout` and returns how many rows were taken, from the front.
   absl::StatusOr<size_t> TrySend(absl::Span<const Row> rows, absl::Duration timeout);
 
-  // Waits until every row sent is acknowledged or refused. DeadlineExceeded says how many are not; the stream goes on.
+  // Waits until every row sent is acknowledged or refused. DeadlineExceeded says how many are not;
+  // the stream goes on.
   absl::Status Flush(absl::Duration timeout = absl::InfiniteDuration());
 
   StreamProgress progress() const;
 
-  // Flushes, ends the stream and sums up; status tells whether all went well. Later calls return the same.
+  // Flushes, ends the stream and sums up; status tells whether all went well. Later calls return
+  // the same.
   UpdateSummary Close(absl::Duration timeout = absl::InfiniteDuration());
 
   // Ends the stream without waiting for acks; blocked calls return Cancelled.
@@ -349,12 +367,14 @@ class UpdateStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// ---- Client ---------------------------------------------------------------------------------------
+// ---- Client
+// ---------------------------------------------------------------------------------------
 
 struct ConnectOptions {
   // How long to wait for the server to be reachable, at first and before each attempt of a call.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // Deadline of a call including its retries, unless the call's options say otherwise. Not for streams.
+  // Deadline of a call including its retries, unless the call's options say otherwise. Not for
+  // streams.
   absl::Duration call_timeout = absl::Seconds(60);
   // Attempts of a unary call that meets UNAVAILABLE (or, for Update, a full queue).
   int max_attempts = 6;
@@ -366,11 +386,13 @@ struct ConnectOptions {
 // Hands out the next rows to evaluate; none at the end.
 using RowSource = std::function<absl::StatusOr<std::vector<Row>>()>;
 
-// Thread-safe. One connection to one server, shared by all calls and streams, which may outlive the Client.
-// Calls are repeated on UNAVAILABLE with back-off; Update carries a request id so that a repeated call is learned once.
+// Thread-safe. One connection to one server, shared by all calls and streams, which may outlive the
+// Client. Calls are repeated on UNAVAILABLE with back-off; Update carries a request id so that a
+// repeated call is learned once.
 class Client {
  public:
-  // address: host:port. Unavailable, with what to check, if nothing answers there in connect_timeout.
+  // address: host:port. Unavailable, with what to check, if nothing answers there in
+  // connect_timeout.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address,
                                                          ConnectOptions options = {});
   ~Client();

@@ -38,10 +38,10 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& 
   const int fd = standard_input ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     const int error = errno;
-    return absl::Status(error == ENOENT ? absl::StatusCode::kNotFound
-                                        : absl::StatusCode::kPermissionDenied,
-                        absl::StrCat("cannot open ", path, ": ", std::strerror(error),
-                                     "; check the path and its permissions"));
+    return absl::Status(
+        error == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kPermissionDenied,
+        absl::StrCat("cannot open ", path, ": ", std::strerror(error),
+                     "; check the path and its permissions"));
   }
   struct stat info {};
   const bool known = fstat(fd, &info) == 0;
@@ -70,8 +70,8 @@ absl::Status ByteSource::ReadRaw() {
   const ssize_t got = read(fd_, raw_.data() + raw_end_, raw_.size() - raw_end_);
   if (got < 0) {
     if (errno == EINTR) return absl::CancelledError("interrupted while reading");
-    return absl::UnknownError(absl::StrCat("cannot read ", name_, " after line ", line_number_, ": ",
-                                           std::strerror(errno)));
+    return absl::UnknownError(absl::StrCat("cannot read ", name_, " after line ", line_number_,
+                                           ": ", std::strerror(errno)));
   }
   raw_at_end_ = got == 0;
   raw_end_ += static_cast<size_t>(got);
@@ -117,8 +117,9 @@ absl::Status ByteSource::Inflate() {
       inflater_->member_ended = false;
     }
     if (raw_begin_ == raw_end_) {
-      return absl::DataLossError(absl::StrCat(name_, " ends in the middle of its compressed data, after line ",
-                                              line_number_, "; get a complete copy"));
+      return absl::DataLossError(
+          absl::StrCat(name_, " ends in the middle of its compressed data, after line ",
+                       line_number_, "; get a complete copy"));
     }
     stream.next_in = reinterpret_cast<Bytef*>(raw_.data() + raw_begin_);
     stream.avail_in = static_cast<uInt>(raw_end_ - raw_begin_);
@@ -126,10 +127,9 @@ absl::Status ByteSource::Inflate() {
     stream.avail_out = static_cast<uInt>(buffer_.size());
     const int code = inflate(&stream, Z_NO_FLUSH);
     if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) {
-      return absl::DataLossError(
-          absl::StrCat(name_, " has damaged compressed data after line ", line_number_,
-                       stream.msg != nullptr ? absl::StrCat(" (", stream.msg, ")") : "",
-                       "; get a good copy"));
+      return absl::DataLossError(absl::StrCat(
+          name_, " has damaged compressed data after line ", line_number_,
+          stream.msg != nullptr ? absl::StrCat(" (", stream.msg, ")") : "", "; get a good copy"));
     }
     raw_begin_ = raw_end_ - stream.avail_in;
     end_ = buffer_.size() - stream.avail_out;

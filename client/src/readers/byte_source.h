@@ -14,8 +14,8 @@
 
 namespace kernelstream::client {
 
-// Thread-compatible. Lines of a file or of standard input, decompressed if it is gzip'd. A line of a pipe is
-// handed out as soon as it is there.
+// Thread-compatible. Lines of a file or of standard input, decompressed if it is gzip'd. A line of
+// a pipe is handed out as soon as it is there.
 class ByteSource {
  public:
   // Longest line, and longest quoted CSV record.
@@ -26,9 +26,9 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // The next line without its LF or CRLF; false at the end. A byte order mark before the first line is left out.
-  // InvalidArgument: the line is too long (it is skipped). DataLoss: the compressed data is damaged.
-  // Cancelled: a signal came while waiting for a pipe.
+  // The next line without its LF or CRLF; false at the end. A byte order mark before the first line
+  // is left out. InvalidArgument: the line is too long (it is skipped). DataLoss: the compressed
+  // data is damaged. Cancelled: a signal came while waiting for a pipe.
   absl::StatusOr<bool> ReadLine(std::string* line);
 
   // Number of the line last read, from 1.

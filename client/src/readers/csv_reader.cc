@@ -118,8 +118,8 @@ absl::Status CsvReader::SplitRecord() {
       }
     } else {
       const size_t end = std::min(record_.find(options_.separator, at), record_.size());
-      cell = std::string(
-          absl::StripAsciiWhitespace(absl::string_view(record_).substr(at, end - at)));
+      cell =
+          std::string(absl::StripAsciiWhitespace(absl::string_view(record_).substr(at, end - at)));
       at = end;
     }
     if (at >= record_.size()) return absl::OkStatus();
@@ -246,7 +246,8 @@ absl::Status CsvReader::ParseTargetCell(const std::string& cell, Row* row) {
   if (target_type_ == TargetType::kLabel) {
     if (!IsUtf8(cell)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          Quote(cell), " is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"));
+          Quote(cell),
+          " is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"));
     }
     row->target = cell;
     return absl::OkStatus();
@@ -294,9 +295,11 @@ absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
     } else {
       status = ParseFeature(cell, &features.values.emplace_back());
       if (!status.ok() && absl::EndsWith(status.message(), "is not a number")) {
-        status = absl::InvalidArgumentError(absl::StrCat(
-            status.message(), "; encode it as numbers (one column of 0 and 1 per category), or "
-                              "leave the column out with --drop ", names_[i]));
+        status = absl::InvalidArgumentError(
+            absl::StrCat(status.message(),
+                         "; encode it as numbers (one column of 0 and 1 per category), or "
+                         "leave the column out with --drop ",
+                         names_[i]));
       }
     }
     if (!status.ok()) return Located(record_line_, names_[i], status.message());

@@ -11,8 +11,9 @@
 
 namespace kernelstream::client {
 
-// Thread-compatible. Cells as in RFC 4180: quotes may hold separators, doubled quotes and line ends. Every column
-// that is not target, weight or dropped is an input, in the order of the file. Empty lines are passed over.
+// Thread-compatible. Cells as in RFC 4180: quotes may hold separators, doubled quotes and line
+// ends. Every column that is not target, weight or dropped is an input, in the order of the file.
+// Empty lines are passed over.
 class CsvReader : public RowReader {
  public:
   CsvReader(std::unique_ptr<ByteSource> source, ReaderOptions options);

@@ -22,7 +22,8 @@ constexpr absl::StatusCode kSkipRow = absl::StatusCode::kNotFound;
 
 absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentError(message); }
 
-// Duplicate keys would silently lose values, so keys are counted while parsing. What the library throws ends here.
+// Duplicate keys would silently lose values, so keys are counted while parsing. What the library
+// throws ends here.
 absl::Status ParseObject(const std::string& line, Json* object) {
   size_t keys = 0;
   size_t feature_keys = 0;
@@ -100,8 +101,10 @@ absl::Status ParseFeatures(const Json& json, Missing missing, Features* features
   std::vector<std::pair<uint64_t, float>> entries;
   for (const auto& [key, value] : json.items()) {
     uint64_t index = 0;
-    if (!absl::SimpleAtoi(key, &index) || !std::all_of(key.begin(), key.end(), absl::ascii_isdigit)) {
-      return Invalid(absl::StrCat("the index ", Quote(key), " in features is not a whole number from 0"));
+    if (!absl::SimpleAtoi(key, &index) ||
+        !std::all_of(key.begin(), key.end(), absl::ascii_isdigit)) {
+      return Invalid(
+          absl::StrCat("the index ", Quote(key), " in features is not a whole number from 0"));
     }
     float number = 0;
     if (absl::Status status = ParseValue(value, missing, &number); !status.ok()) {
@@ -141,8 +144,10 @@ absl::Status ParseRow(const std::string& line, const ReaderOptions& options, Row
   Json object;
   if (absl::Status status = ParseObject(line, &object); !status.ok()) return status;
   const auto features = object.find("features");
-  if (features == object.end()) return Invalid("there is no \"features\"; give an array of numbers");
-  if (absl::Status status = ParseFeatures(*features, options.missing, &row->features); !status.ok()) {
+  if (features == object.end())
+    return Invalid("there is no \"features\"; give an array of numbers");
+  if (absl::Status status = ParseFeatures(*features, options.missing, &row->features);
+      !status.ok()) {
     return status;
   }
   if (options.target_required) {

@@ -59,8 +59,8 @@ absl::Status LibsvmReader::ParseTargetToken(absl::string_view token, Row* row) {
   double target = 0;
   if (absl::Status status = ParseTarget(token, &target); !status.ok()) {
     if (absl::StrContains(token, ',')) {
-      return absl::InvalidArgumentError(absl::StrCat("the target ", Quote(token),
-                                                     " has several labels; give one per row"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the target ", Quote(token), " has several labels; give one per row"));
     }
     return absl::InvalidArgumentError(
         absl::StrCat("the target ", status.message(),
@@ -101,14 +101,15 @@ absl::Status LibsvmReader::ParseLine(absl::string_view line, Row* row) {
           absl::StrCat("the index ", Quote(key), " in ", Quote(word), " is not a whole number"));
     }
     if (index < options_.index_base) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "index ", index, "; LIBSVM counts inputs from 1 (--zero-based if this file counts from 0)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", index,
+                       "; LIBSVM counts inputs from 1 (--zero-based if this file counts from 0)"));
     }
     index -= options_.index_base;
     if (!features.indices.empty() && index <= features.indices.back()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index ", key, " comes after ", features.indices.back() + options_.index_base,
-                       "; indices have to increase within a row"));
+      return absl::InvalidArgumentError(absl::StrCat("index ", key, " comes after ",
+                                                     features.indices.back() + options_.index_base,
+                                                     "; indices have to increase within a row"));
     }
     const absl::string_view text = word.substr(colon + 1);
     float value = 0;

@@ -20,9 +20,9 @@ absl::Status Parse(absl::string_view text, double limit, double* value) {
   if (!absl::SimpleAtod(text, value)) {
     return absl::InvalidArgumentError(absl::StrCat(Quote(text), " is not a number"));
   }
-  const char first_digit = text[text.find_first_not_of("+-") == absl::string_view::npos
-                                    ? 0
-                                    : text.find_first_not_of("+-")];
+  const char first_digit =
+      text[text.find_first_not_of("+-") == absl::string_view::npos ? 0
+                                                                   : text.find_first_not_of("+-")];
   if (std::isnan(*value) || (!absl::ascii_isdigit(first_digit) && first_digit != '.')) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quote(text), " is not a finite number; leave the row out or correct it"));

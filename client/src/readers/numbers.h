@@ -11,7 +11,8 @@ namespace kernelstream::client {
 // "", NA, N/A, NaN, null, none, ? in any case: there is no value.
 bool IsMissing(absl::string_view text);
 
-// A finite number; InvalidArgument says what is wrong with the text, and what to do, but not where it stands.
+// A finite number; InvalidArgument says what is wrong with the text, and what to do, but not where
+// it stands.
 absl::Status ParseTarget(absl::string_view text, double* value);
 // The same for a 32-bit float.
 absl::Status ParseFeature(absl::string_view text, float* value);

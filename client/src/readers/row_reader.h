@@ -36,7 +36,8 @@ struct ReaderOptions {
   // 0: the one of , ; tab that is most frequent in the first line.
   char separator = 0;
   bool header = true;
-  // Values per row the model takes, 0 if not known: tells whether a file to predict has a target column.
+  // Values per row the model takes, 0 if not known: tells whether a file to predict has a target
+  // column.
   uint32_t dimension = 0;
   // LIBSVM: the first index on disk.
   uint64_t index_base = 1;
@@ -53,8 +54,8 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
 
-  // False at the end. InvalidArgument names input and line (and column): that line is used up, and the next
-  // call goes on after it. Any other error is final.
+  // False at the end. InvalidArgument names input and line (and column): that line is used up, and
+  // the next call goes on after it. Any other error is final.
   virtual absl::StatusOr<bool> Next(SourceRow* row) = 0;
 
   // What a person should know about how the input is read ("the target is column ..."); taken once.
