@@ -53,6 +53,7 @@ absl::Time HostedModel::TrainSlice() {
     now = environment_.clock->Now();
     if (now >= end) break;
     bool cut = false;
+    uint64_t cut_sequence = 0;
     PendingRows::Taken taken;
     {
       absl::MutexLock lock(&mutex_);
@@ -63,11 +64,11 @@ absl::Time HostedModel::TrainSlice() {
         metrics_->PendingRows(pending_.size());
       } else if (cut) {
         cut_state_ = CutState::kRequested;
-        cut_sequence_ = pending_.last_sequence();
+        cut_sequence = cut_sequence_ = pending_.last_sequence();
       }
     }
     if (taken.rows == 0) {
-      if (cut) RequestCut(cut_sequence_);
+      if (cut) RequestCut(cut_sequence);
       more = false;
       break;
     }
