@@ -196,7 +196,7 @@ void BlockingCounter::Wait() {
 
 // Whoever drops the last reference frees what the others have read.
 void Status::UnrefNonInlined(uintptr_t rep) {
-  KERNELSTREAM_HIDDEN("6Status16UnrefNonInlinedEm", void(uintptr_t));
+  KERNELSTREAM_HIDDEN("6Status15UnrefNonInlinedEm", void(uintptr_t));
   __tsan_release(reinterpret_cast<void*>(rep));
   __tsan_acquire(reinterpret_cast<void*>(rep));
   hidden(rep);
