@@ -27,7 +27,8 @@ void AnnotateIgnoreReadsEnd(const char* file, int line);
 const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
-         "called_from_lib:librocksdb.so\n";
+         "called_from_lib:librocksdb.so\n"
+         "called_from_lib:libabsl_graphcycles_internal.so\n";
 }
 }
 
