@@ -197,9 +197,9 @@ void ServerProcess::ReadOutput() {
 }
 
 std::string ServerProcess::WaitUntilListening() {
-  constexpr absl::string_view kEvent = "event=listening address=";
+  const std::string kEvent = "event=listening address=";
   absl::MutexLock lock(&mutex_);
-  const auto settled = [this, kEvent]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  const auto settled = [this, &kEvent]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     const size_t at = output_.find(kEvent);
     return closed_ || (at != std::string::npos && output_.find('\n', at) != std::string::npos);
   };
@@ -264,8 +264,13 @@ std::optional<v1::StreamUpdateResponse::Ack> StreamSession::ReadAck() {
   return std::nullopt;
 }
 
+void StreamSession::HalfClose() {
+  if (!half_closed_) stream_->WritesDone();
+  half_closed_ = true;
+}
+
 grpc::Status StreamSession::Finish() {
-  stream_->WritesDone();
+  HalfClose();
   while (ReadAck().has_value()) {
   }
   return stream_->Finish();

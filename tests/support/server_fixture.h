@@ -117,12 +117,13 @@ class StreamSession {
   std::optional<v1::StreamUpdateResponse::Ack> ReadAck();
   // Half-closes and reads the rest.
   grpc::Status Finish();
-  void HalfClose() { stream_->WritesDone(); }
+  void HalfClose();
   void Cancel() { context_.TryCancel(); }
   const std::vector<v1::StreamUpdateResponse::Ack>& acks() const { return acks_; }
 
  private:
   grpc::ClientContext context_;
+  bool half_closed_ = false;
   std::unique_ptr<grpc::ClientReaderWriter<v1::StreamUpdateRequest, v1::StreamUpdateResponse>> stream_;
   std::vector<v1::StreamUpdateResponse::Ack> acks_;
 };
