@@ -93,6 +93,14 @@ int RunDelete(const Globals& globals, const ModelFlags& flags) {
   return kExitOk;
 }
 
+int RunHealth(const Globals& globals, const ModelFlags& flags) {
+  absl::StatusOr<std::unique_ptr<Client>> client = globals.Connect();
+  if (!client.ok()) return Fail(client.status());
+  if (absl::Status status = (*client)->CheckHealth(flags.name); !status.ok()) return Fail(status);
+  std::cout << (globals.json ? "{\"status\": \"SERVING\"}\n" : "SERVING\n");
+  return kExitOk;
+}
+
 }  // namespace
 
 void AddModels(CLI::App* app, Globals* globals) {
@@ -113,6 +121,12 @@ void AddModels(CLI::App* app, Globals* globals) {
   AddDuration(watch, "--interval", &flags->interval, "Time between two looks; default 1s");
   watch->callback(
       [globals, flags] { globals->run = [globals, flags] { return RunWatch(*globals, *flags); }; });
+
+  CLI::App* health = AddCommand(app, "health", "Ask whether the server, or one model, is serving");
+  health->add_option("--model", flags->name, "Name of the model; default: the server as a whole");
+  health->callback([globals, flags] {
+    globals->run = [globals, flags] { return RunHealth(*globals, *flags); };
+  });
 
   CLI::App* remove = AddCommand(app, "delete", "Delete a model and all it has learned");
   remove->add_option("NAME", flags->name, "Name of the model")->required();

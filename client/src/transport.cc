@@ -82,6 +82,7 @@ Transport::Transport(std::string address, ConnectOptions options)
   models_ = v1::ModelService::NewStub(channel_);
   updates_ = v1::OnlineUpdateService::NewStub(channel_);
   predictions_ = v1::PredictionService::NewStub(channel_);
+  health_ = grpc::health::v1::Health::NewStub(channel_);
 }
 
 absl::Status Transport::WaitConnected(absl::Duration timeout, const std::function<bool()>& stop) {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/include/kernelstream/client.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "kernelstream/v1/model_service.grpc.pb.h"
 #include "kernelstream/v1/online_update_service.grpc.pb.h"
@@ -71,6 +72,7 @@ class Transport {
   v1::ModelService::Stub& models() { return *models_; }
   v1::OnlineUpdateService::Stub& updates() { return *updates_; }
   v1::PredictionService::Stub& predictions() { return *predictions_; }
+  grpc::health::v1::Health::Stub& health() { return *health_; }
 
  private:
   const std::string address_;
@@ -79,6 +81,7 @@ class Transport {
   std::unique_ptr<v1::ModelService::Stub> models_;
   std::unique_ptr<v1::OnlineUpdateService::Stub> updates_;
   std::unique_ptr<v1::PredictionService::Stub> predictions_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 
 }  // namespace kernelstream::client

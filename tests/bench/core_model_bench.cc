@@ -1,0 +1,185 @@
+// Training steps, evaluation of snapshots, publishing and reading, beside what the core can do at best.
+//
+// Counters: rows_per_s; of_limit = time the hardware needs at least / time taken. The least time of a training
+// step is (features + Gram + scores of two coefficient sets + update) at the measured multiply-add peak of one core; of a
+// publication, copying the coefficients once at the measured read bandwidth.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "core/model/trainer.h"
+#include "tests/bench/machine_limits.h"
+#include "tests/support/random.h"
+#include "tests/support/thread_executor.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr uint64_t kSeed = 42;
+constexpr double kCosineFlops = 14;
+constexpr uint32_t kBatchRows = 64;
+
+double Peak() {
+  static const double peak = bench::PeakFlops(ActiveSimdTarget());
+  return peak;
+}
+
+SampleBatch Rows(size_t count, size_t dim, size_t labels) {
+  SampleBatch rows;
+  Random random(kSeed);
+  for (size_t i = 0; i < count; ++i) {
+    float* x = rows.AddDense(dim);
+    for (size_t j = 0; j < dim; ++j) x[j] = static_cast<float>(random.Normal());
+    if (labels > 2) {
+      rows.SetLabel(std::to_string(i % labels));
+    } else {
+      rows.SetTarget(x[0] > 0 ? 1 : -1);
+    }
+  }
+  return rows;
+}
+
+// A model that has all its features.
+struct Grown {
+  Grown(size_t dim, size_t labels, uint32_t features, Executor& executor) : rows(Rows(1024, dim, labels)) {
+    config.loss.name = labels > 2 ? "softmax" : "logistic";
+    config.max_features = config.block_features = features;
+    config.batch_rows = kBatchRows;
+    config.seed = kSeed;
+    if (!CompleteConfig(config).ok()) std::abort();
+    trainer = *Trainer::Create(config, {&executor, &budget});
+    Learn(rows.size() / kBatchRows);
+  }
+  void Learn(size_t steps) {
+    for (size_t i = 0; i < steps; ++i) {
+      const size_t first = kBatchRows * (next++ % (rows.size() / kBatchRows));
+      trainer->Step(rows, first, kBatchRows, next * kBatchRows);
+    }
+  }
+  FeatureCacheBudget budget{int64_t{2} << 30};
+  ModelConfig config;
+  SampleBatch rows;
+  std::unique_ptr<Trainer> trainer;
+  size_t next = 0;
+};
+
+void TrainingStep(benchmark::State& state) {
+  const auto dim = static_cast<size_t>(state.range(0));
+  const auto labels = static_cast<size_t>(state.range(1));
+  const auto features = static_cast<uint32_t>(state.range(2));
+  InlineExecutor executor;
+  Grown model(dim, labels, features, executor);
+  const double outputs = labels > 2 ? static_cast<double>(labels) : 1;
+  const double b = kBatchRows;
+  const double flops = b * features * (2.0 * static_cast<double>(dim) + kCosineFlops) +  // features
+                       b * (b + 1) * features +                                           // Gram
+                       b * features * 2 * outputs * 3;                                    // scores twice, update
+  double best = 1e9;
+  for (auto _ : state) {
+    const double start = bench::ThreadSeconds();
+    model.Learn(1);
+    const double seconds = bench::ThreadSeconds() - start;
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  state.counters["rows_per_s"] = b / best;
+  if (Peak() > 0) state.counters["of_limit"] = flops / Peak() / best;
+}
+BENCHMARK(TrainingStep)
+    ->UseManualTime()
+    ->ArgNames({"dim", "labels", "features"})
+    ->Args({8, 2, 8192})
+    ->Args({54, 2, 8192})
+    ->Args({123, 2, 8192})
+    ->Args({784, 10, 8192});
+
+void Evaluate(benchmark::State& state) {
+  const auto dim = static_cast<size_t>(state.range(0));
+  const auto count = static_cast<size_t>(state.range(1));
+  InlineExecutor executor;
+  Grown model(dim, 2, 8192, executor);
+  const Ref<Snapshot> snapshot = model.trainer->MakeSnapshot();
+  SampleBatch rows;
+  for (size_t i = 0; i < count; ++i) rows.AppendRow(model.rows, i);
+  std::vector<double> scores(count);
+  double best = 1e9;
+  for (auto _ : state) {
+    const double start = bench::ThreadSeconds();
+    snapshot->Score(rows, executor, scores.data());
+    const double seconds = bench::ThreadSeconds() - start;
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  const double cells = static_cast<double>(count) * 8192;
+  state.counters["rows_per_s"] = static_cast<double>(count) / best;
+  if (Peak() > 0) {
+    state.counters["of_limit"] = cells * (2.0 * static_cast<double>(dim) + kCosineFlops + 2) / Peak() / best;
+  }
+}
+BENCHMARK(Evaluate)
+    ->UseManualTime()
+    ->ArgNames({"dim", "rows"})
+    ->ArgsProduct({{54, 123}, {1, 256}});
+
+void MakeSnapshot(benchmark::State& state) {
+  const auto labels = static_cast<size_t>(state.range(0));
+  InlineExecutor executor;
+  Grown model(16, labels, static_cast<uint32_t>(state.range(1)), executor);
+  const double bytes = static_cast<double>(state.range(1)) * (labels > 2 ? static_cast<double>(labels) : 1) * 4;
+  double best = 1e9;
+  for (auto _ : state) {
+    const double start = bench::ThreadSeconds();
+    benchmark::DoNotOptimize(model.trainer->MakeSnapshot());
+    const double seconds = bench::ThreadSeconds() - start;
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  state.counters["us"] = 1e6 * best;
+  state.counters["copy_limit_us"] = 1e6 * bytes / bench::ReadBandwidth(static_cast<size_t>(bytes));
+}
+BENCHMARK(MakeSnapshot)
+    ->UseManualTime()
+    ->ArgNames({"labels", "features"})
+    ->Args({2, 8192})
+    ->Args({10, 8192})
+    ->Args({10, 65536});
+
+struct Counted final : RefCounted {};
+
+// How long a reader takes to get hold of the published object; range(0): publications per second meanwhile.
+void ReadPublished(benchmark::State& state) {
+  PublishedCell<Counted> cell(Ref<Counted>::Adopt(new Counted));
+  std::atomic<bool> stop{false};
+  std::thread writer;
+  if (state.range(0) > 0) {
+    writer = std::thread([&] {
+      while (!stop) {
+        cell.Set(Ref<Counted>::Adopt(new Counted));
+        std::this_thread::sleep_for(std::chrono::microseconds(1000000 / state.range(0)));
+      }
+    });
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(cell.Get());
+  stop = true;
+  if (writer.joinable()) writer.join();
+}
+BENCHMARK(ReadPublished)->ArgName("publications_per_s")->Arg(0)->Arg(1000);
+
+void Publish(benchmark::State& state) {
+  PublishedCell<Counted> cell(Ref<Counted>::Adopt(new Counted));
+  for (auto _ : state) cell.Set(Ref<Counted>::Adopt(new Counted));
+}
+BENCHMARK(Publish);
+
+}  // namespace
+}  // namespace kernelstream
+
+int main(int argc, char** argv) {
+  std::printf("%s seed=%d\n", kernelstream::bench::MachineLine().c_str(), static_cast<int>(kernelstream::kSeed));
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+}
