@@ -119,7 +119,8 @@ class UpdateRun {
   absl::StatusOr<bool> NextRow(SourceRow* row);
   UpdateSummary Finish();
   // Waits until the model has learned what was sent; why not, if it does not.
-  absl::Status WaitApplied(uint64_t sequence);
+  // Waits until the rows are learned; the summary then tells of the model that has learned them.
+  absl::Status WaitApplied(UpdateSummary* summary);
   int Report(const UpdateSummary& summary, const absl::Status& status);
   void PrintSummary(const UpdateSummary& summary, double seconds) const;
   void PrintJsonSummary(const UpdateSummary& summary, double seconds,
@@ -239,13 +240,17 @@ UpdateSummary UpdateRun::Finish() {
   return stream_->Close(interrupts > 0 ? kInterruptedFlush : absl::InfiniteDuration());
 }
 
-absl::Status UpdateRun::WaitApplied(uint64_t sequence) {
+absl::Status UpdateRun::WaitApplied(UpdateSummary* summary) {
   uint64_t last_learned = 0;
   absl::Time last_change = absl::Now();
   while (interrupts == 0) {
     absl::StatusOr<ModelInfo> model = client_->GetModel(flags_.name);
     if (!model.ok()) return model.status();
-    if (model->rows_pending == 0 || (sequence != 0 && model->sequence >= sequence)) {
+    summary->step = model->step;
+    summary->num_features = model->num_features;
+    summary->validation = model->validation;
+    if (model->rows_pending == 0 ||
+        (summary->sequence != 0 && model->sequence >= summary->sequence)) {
       return absl::OkStatus();
     }
     if (model->phase == Phase::kFailed) {
@@ -388,11 +393,11 @@ int UpdateRun::Run() {
     return kExitInterrupted;
   }
   absl::Status status = SendAll();
-  const UpdateSummary summary = Finish();
+  UpdateSummary summary = Finish();
   interrupted_ = interrupts > 0;
   if (!summary.status.ok()) status = summary.status;
   if (status.ok() && flags_.wait_applied && flags_.ack != AckLevel::kApplied) {
-    status = WaitApplied(summary.sequence);
+    status = WaitApplied(&summary);
     interrupted_ = interrupts > 0;
   }
   if (!interrupted_) return Report(summary, status);
