@@ -1,8 +1,6 @@
 // One model: exactly once, acks that tell the truth, recovery.
 #include <atomic>
-#include <cmath>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -352,37 +350,6 @@ TEST(HostedModel, IdleModelIsCheckpointed) {
     sched_yield();
   }
   EXPECT_EQ((*store.LoadCheckpoint(model->uid()))->sequence, 16u);
-}
-
-TEST(HostedModel, ReadersSeeWholeSnapshotsThatNeverGoBack) {
-  MemoryStore store;
-  Host host(&store);
-  const auto model = host.Create("m");
-  std::atomic<bool> stop = false;
-  std::vector<std::thread> readers;
-  for (int t = 0; t < 3; ++t) {
-    readers.emplace_back([&] {
-      InlineExecutor inline_executor;
-      SampleBatch row;
-      row.AddDense(std::vector<float>{3, -1});
-      uint64_t last = 0;
-      while (!stop) {
-        const Ref<Snapshot> snapshot = host.Get("m")->snapshot();
-        EXPECT_GE(snapshot->step(), last);
-        last = snapshot->step();
-        double score = 0;
-        snapshot->Score(row, inline_executor, &score);
-        EXPECT_TRUE(std::isfinite(score));
-      }
-    });
-  }
-  for (uint64_t first = 1; first <= 2000; first += 10) {
-    ASSERT_TRUE(AppendAndWait(*model, NumberedRows(first, 10)).ok());
-  }
-  host.Settle(*model);
-  stop = true;
-  for (std::thread& reader : readers) reader.join();
-  EXPECT_EQ(model->snapshot()->sequence(), 2000u);
 }
 
 TEST(HostedModel, FrozenModelRefusesNewRowsAndAcknowledgesOldOnes) {

@@ -1,0 +1,95 @@
+// Predicting while learning at full speed; run it under ThreadSanitizer.
+#include <atomic>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/unit/hosting_support.h"
+
+namespace kernelstream::server {
+namespace {
+
+constexpr int kReaders = 8;
+constexpr uint64_t kRowsAtATime = 40;
+constexpr uint64_t kMostRows = 100000;
+// Steps that the readers have to have seen, all together, before rows stop coming.
+constexpr uint64_t kStepsToSee = 40 * kReaders;
+
+// The reading path in one place: look-up by name, snapshot, scores. What it is made of never takes a lock: the map of models
+// and each model's snapshot are in PublishedCells, whose Get is a few atomic instructions (asserted lock-free there).
+using Scores = std::vector<double>;
+Scores Predict(const ModelRegistry& registry, const SampleBatch& probes, uint64_t* step) {
+  thread_local InlineExecutor inline_executor;
+  const auto model = registry.Get("m");
+  const Ref<Snapshot> snapshot = (*model)->snapshot();
+  *step = snapshot->step();
+  Scores scores(probes.size());
+  snapshot->Score(probes, inline_executor, scores.data());
+  return scores;
+}
+
+TEST(Serving, EveryAnswerIsTheReplayOfTheStepItNames) {
+  SampleBatch probes;
+  for (const float x : {-2.0f, 0.5f, 300.0f}) probes.AddDense(std::vector<float>{x, -x});
+
+  MemoryStore store;
+  Host host(&store);
+  const auto model = host.Create("m");
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> steps_seen = 0;
+  std::vector<std::map<uint64_t, Scores>> answers(kReaders);
+  std::vector<std::thread> readers;
+  for (int t = 0; t < kReaders; ++t) {
+    readers.emplace_back([&, t] {
+      uint64_t last = 0;
+      while (!stop) {
+        uint64_t step = 0;
+        const Scores scores = Predict(host.registry, probes, &step);
+        EXPECT_GE(step, last) << "a reader went back";
+        last = step;
+        const auto [it, is_new] = answers[t].try_emplace(step, scores);
+        if (is_new) ++steps_seen;
+        EXPECT_EQ(it->second, scores) << "two answers of step " << step << " differ";
+      }
+    });
+  }
+  uint64_t sent = 0;
+  for (; sent < kMostRows && steps_seen < kStepsToSee; sent += kRowsAtATime) {
+    ASSERT_TRUE(AppendAndWait(*model, NumberedRows(sent + 1, kRowsAtATime)).ok());
+  }
+  host.Settle(*model);
+  uint64_t final_step = 0;
+  Predict(host.registry, probes, &final_step);
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+
+  // The same rows through a trainer of their own.
+  InlineExecutor executor;
+  auto trainer = Trainer::Create(model->config(), {&executor, nullptr});
+  ASSERT_TRUE(trainer.ok());
+  const uint32_t batch = model->config().batch_rows;
+  const SampleBatch rows = NumberedRows(1, sent).rows;
+  std::map<uint64_t, Scores> replay;
+  for (uint64_t i = 0;; i += batch) {
+    const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
+    Scores scores(probes.size());
+    snapshot->Score(probes, executor, scores.data());
+    replay[snapshot->step()] = scores;
+    if (i == sent) break;
+    (*trainer)->Step(rows, i, batch, i + batch);
+  }
+  EXPECT_EQ(final_step, (*trainer)->step());
+  size_t checked = 0;
+  for (const auto& of_reader : answers) {
+    for (const auto& [step, scores] : of_reader) {
+      ASSERT_TRUE(replay.contains(step)) << step;
+      EXPECT_EQ(scores, replay.at(step)) << "step " << step;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, kReaders);
+}
+
+}  // namespace
+}  // namespace kernelstream::server
