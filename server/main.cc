@@ -6,7 +6,8 @@
 int main(int argc, char** argv) {
   const auto options = kernelstream::server::ReadOptions(argc, argv);
   if (!options.ok()) {
-    std::fprintf(stderr, "kernelstream-server: %s\n", std::string(options.status().message()).c_str());
+    std::fprintf(stderr, "kernelstream-server: %s\n",
+                 std::string(options.status().message()).c_str());
     return 1;
   }
   if (options->check_config) {

@@ -40,7 +40,8 @@ absl::Status CheckCanListen(absl::string_view flag, const HostAndPort& address) 
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
   const std::string port = absl::StrCat(address.port);
-  if (const int error = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found); error != 0) {
+  if (const int error = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", text, ": unknown host (",
                                                    gai_strerror(error),
                                                    "); name an address of this machine"));
@@ -56,15 +57,16 @@ absl::Status CheckCanListen(absl::string_view flag, const HostAndPort& address) 
   if (bound) return absl::OkStatus();
   switch (first_error) {
     case EADDRINUSE:
-      return absl::UnavailableError(
-          absl::StrCat("address in use: ", text, "; stop the other process or choose another --", flag));
+      return absl::UnavailableError(absl::StrCat(
+          "address in use: ", text, "; stop the other process or choose another --", flag));
     case EACCES:
-      return absl::PermissionDeniedError(
-          absl::StrCat("no permission to listen on ", text, "; choose a --", flag,
-                       " with a port from 1024 on, or 0"));
+      return absl::PermissionDeniedError(absl::StrCat("no permission to listen on ", text,
+                                                      "; choose a --", flag,
+                                                      " with a port from 1024 on, or 0"));
     case EADDRNOTAVAIL:
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", flag, "=", text, ": no address of this machine; choose one of its own, or 0.0.0.0"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag, "=", text,
+                       ": no address of this machine; choose one of its own, or 0.0.0.0"));
     default:
       return absl::UnavailableError(absl::StrCat("cannot listen on ", text, ": ",
                                                  std::strerror(first_error), "; choose another --",

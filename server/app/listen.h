@@ -10,8 +10,9 @@
 
 namespace kernelstream::server {
 
-// OK: an address of the host could be bound a moment ago, as gRPC binds it (also with connections in TIME_WAIT). INVALID_ARGUMENT: unknown
-// host, or none of this machine. UNAVAILABLE: the port is taken. PERMISSION_DENIED. The message names --`flag`.
+// OK: an address of the host could be bound a moment ago, as gRPC binds it (also with connections
+// in TIME_WAIT). INVALID_ARGUMENT: unknown host, or none of this machine. UNAVAILABLE: the port is
+// taken. PERMISSION_DENIED. The message names --`flag`.
 absl::Status CheckCanListen(absl::string_view flag, const HostAndPort& address);
 
 // "HOST:PORT", "[HOST]:PORT" for IPv6.

@@ -21,25 +21,31 @@ ABSL_FLAG(std::string, listen, "0.0.0.0:50051",
 ABSL_FLAG(std::string, metrics_listen, "0.0.0.0:9464",
           "HOST:PORT where Prometheus reads /metrics. Empty: nowhere.");
 ABSL_FLAG(std::string, port_file, "",
-          "File to which HOST:PORT of the gRPC services is written once the server listens. Empty: none.");
+          "File to which HOST:PORT of the gRPC services is written once the server listens. Empty: "
+          "none.");
 ABSL_FLAG(int, training_threads, 0,
-          "Threads that learn, at lower priority than serving. 0: one per core. What is learned does not depend on it.");
+          "Threads that learn, at lower priority than serving. 0: one per core. What is learned "
+          "does not depend on it.");
 ABSL_FLAG(uint64_t, feature_cache_mib, 1024,
-          "Memory for random frequencies of all models, in MiB. 0: they are drawn anew each time. Answers do not depend on it.");
+          "Memory for random frequencies of all models, in MiB. 0: they are drawn anew each time. "
+          "Answers do not depend on it.");
 ABSL_FLAG(uint64_t, max_message_mib, 16, "Largest request, in MiB, 1 to 512.");
 ABSL_FLAG(uint32_t, max_models, 1000, "Most models, 1 to 100000.");
 ABSL_FLAG(std::string, log_format, "text", "Log lines on standard error: text or json.");
-ABSL_FLAG(std::string, log_level, "info", "Least log level that is written: debug, info, warning or error.");
+ABSL_FLAG(std::string, log_level, "info",
+          "Least log level that is written: debug, info, warning or error.");
 ABSL_FLAG(absl::Duration, shutdown_grace, absl::Seconds(30),
-          "How long a stop (SIGTERM, SIGINT) may go on learning rows that were taken in; they are kept in any case.");
+          "How long a stop (SIGTERM, SIGINT) may go on learning rows that were taken in; they are "
+          "kept in any case.");
 ABSL_FLAG(bool, check_config, false, "Check the flags, say what is wrong with them, and exit.");
 
 namespace kernelstream::server {
 namespace {
 
 constexpr std::array<const char*, 12> kFlags = {
-    "data_dir",        "listen",     "metrics_listen", "port_file", "training_threads", "feature_cache_mib",
-    "max_message_mib", "max_models", "log_format",     "log_level", "shutdown_grace",   "check_config"};
+    "data_dir",          "listen",          "metrics_listen", "port_file",  "training_threads",
+    "feature_cache_mib", "max_message_mib", "max_models",     "log_format", "log_level",
+    "shutdown_grace",    "check_config"};
 constexpr uint64_t kMaxMessageMib = 512;
 constexpr uint64_t kMaxFeatureCacheMib = uint64_t{1} << 24;
 constexpr int kMaxTrainingThreads = 1024;
@@ -58,9 +64,9 @@ absl::Status ReadEnvironment() {
     if (value == nullptr) continue;
     std::string error;
     if (!absl::FindCommandLineFlag(name)->ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("environment variable ", variable, "=\"", value, "\" is not a value of --", name,
-                       error.empty() ? "" : ": ", error));
+      return absl::InvalidArgumentError(absl::StrCat("environment variable ", variable, "=\"",
+                                                     value, "\" is not a value of --", name,
+                                                     error.empty() ? "" : ": ", error));
     }
   }
   return absl::OkStatus();
@@ -76,9 +82,10 @@ absl::Status CheckRange(absl::string_view flag, T value, T low, T high) {
 }  // namespace
 
 absl::StatusOr<HostAndPort> ParseHostAndPort(absl::string_view flag, absl::string_view text) {
-  const absl::Status error = absl::InvalidArgumentError(
-      absl::StrCat("--", flag, " is \"", text,
-                   "\"; expected HOST:PORT with a port from 0 to 65535, for example 127.0.0.1:50051 or [::]:50051"));
+  const absl::Status error =
+      absl::InvalidArgumentError(absl::StrCat("--", flag, " is \"", text,
+                                              "\"; expected HOST:PORT with a port from 0 to 65535, "
+                                              "for example 127.0.0.1:50051 or [::]:50051"));
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos || colon == 0) return error;
   HostAndPort result;
@@ -105,16 +112,18 @@ absl::Status CheckOptions(const ServerOptions& options) {
         "--data_dir is not set; name the directory where models are to live, for example "
         "--data_dir=/var/lib/kernelstream (or KERNELSTREAM_DATA_DIR)");
   }
-  if (auto listen = ParseHostAndPort("listen", options.listen); !listen.ok()) return listen.status();
+  if (auto listen = ParseHostAndPort("listen", options.listen); !listen.ok())
+    return listen.status();
   if (!options.metrics_listen.empty()) {
     auto listen = ParseHostAndPort("metrics_listen", options.metrics_listen);
     if (!listen.ok()) return listen.status();
   }
   absl::Status status =
       CheckRange("training_threads", options.training_threads, 0, kMaxTrainingThreads);
-  status.Update(CheckRange("feature_cache_mib", options.feature_cache_mib, uint64_t{0},
-                           kMaxFeatureCacheMib));
-  status.Update(CheckRange("max_message_mib", options.max_message_mib, uint64_t{1}, kMaxMessageMib));
+  status.Update(
+      CheckRange("feature_cache_mib", options.feature_cache_mib, uint64_t{0}, kMaxFeatureCacheMib));
+  status.Update(
+      CheckRange("max_message_mib", options.max_message_mib, uint64_t{1}, kMaxMessageMib));
   status.Update(CheckRange("max_models", options.hosting.max_models, 1u, kMaxModels));
   if (options.shutdown_grace < absl::ZeroDuration() || options.shutdown_grace > absl::Hours(24)) {
     status.Update(absl::InvalidArgumentError(
@@ -128,11 +137,14 @@ absl::StatusOr<ServerOptions> ReadOptions(int argc, char** argv) {
   absl::FlagsUsageConfig usage;
   usage.contains_help_flags = IsOurFlagFile;
   usage.contains_helpshort_flags = IsOurFlagFile;
-  usage.version_string = [] { return std::string("kernelstream-server " KERNELSTREAM_VERSION "\n"); };
+  usage.version_string = [] {
+    return std::string("kernelstream-server " KERNELSTREAM_VERSION "\n");
+  };
   absl::SetFlagsUsageConfig(usage);
   absl::SetProgramUsageMessage(
       "hosts online kernel machines over gRPC.\n"
-      "Every flag can be set in the environment too: --data_dir is KERNELSTREAM_DATA_DIR; the flag wins.\n"
+      "Every flag can be set in the environment too: --data_dir is KERNELSTREAM_DATA_DIR; the flag "
+      "wins.\n"
       "--flagfile=FILE reads flags from a file, one a line.");
   if (absl::Status status = ReadEnvironment(); !status.ok()) return status;
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);

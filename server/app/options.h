@@ -34,15 +34,17 @@ struct HostAndPort {
   std::string host;  // without brackets
   int port = 0;
 };
-// INVALID_ARGUMENT: not HOST:PORT or [HOST]:PORT with a port from 0 to 65535. `flag` is named in the message.
+// INVALID_ARGUMENT: not HOST:PORT or [HOST]:PORT with a port from 0 to 65535. `flag` is named in
+// the message.
 absl::StatusOr<HostAndPort> ParseHostAndPort(absl::string_view flag, absl::string_view text);
 
 // INVALID_ARGUMENT: names the flag, its value, and what was expected.
 absl::Status CheckOptions(const ServerOptions& options);
 
-// Reads KERNELSTREAM_* from the environment, then the command line (--flagfile included), which wins. Ends the process for
-// --help and for flags that do not parse, with a message. INVALID_ARGUMENT: as CheckOptions; an environment value that does
-// not parse; a word that is not a flag.
+// Reads KERNELSTREAM_* from the environment, then the command line (--flagfile included), which
+// wins. Ends the process for
+// --help and for flags that do not parse, with a message. INVALID_ARGUMENT: as CheckOptions; an
+// environment value that does not parse; a word that is not a flag.
 absl::StatusOr<ServerOptions> ReadOptions(int argc, char** argv);
 
 }  // namespace kernelstream::server

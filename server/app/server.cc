@@ -58,8 +58,9 @@ absl::Status WritePortFile(const std::string& path, const std::string& address) 
   bool ok = file != nullptr && std::fputs(absl::StrCat(address, "\n").c_str(), file) >= 0;
   if (file != nullptr) ok = std::fclose(file) == 0 && ok;
   if (ok && std::rename(draft.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "--port_file \"", path, "\" cannot be written; check that its directory is there and writable"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("--port_file \"", path,
+                   "\" cannot be written; check that its directory is there and writable"));
 }
 
 }  // namespace
@@ -91,8 +92,8 @@ absl::Status Server::Parts::OpenModels() {
   auto opened = OpenRocksDbStore(options.data_dir);
   if (!opened.ok()) return opened.status();
   store = *std::move(opened);
-  feature_cache = std::make_unique<FeatureCacheBudget>(
-      static_cast<int64_t>(options.feature_cache_mib << 20));
+  feature_cache =
+      std::make_unique<FeatureCacheBudget>(static_cast<int64_t>(options.feature_cache_mib << 20));
   log = std::make_unique<LogWriter>(store.get(), Clock::System(), metrics.get());
   TrainingPool::Options pool;
   pool.threads = options.training_threads > 0 ? options.training_threads : Cores();

@@ -12,12 +12,13 @@ namespace kernelstream::server {
 
 // Thread-compatible. A whole server: store, log, pools, models, services, listeners.
 //   start: open the store -> list the models and load them in the background -> listen -> port file
-//   stop:  health NOT_SERVING -> streams end, new rows are refused -> what was taken in is learned, up to shutdown_grace
+//   stop:  health NOT_SERVING -> streams end, new rows are refused -> what was taken in is learned,
+//   up to shutdown_grace
 //          -> a checkpoint per model -> calls in flight end -> listeners and store close
 class Server {
  public:
-  // `options`: checked. FAILED_PRECONDITION: the data directory is in use, or cannot be used. UNAVAILABLE: an address cannot be
-  // listened on. The message says what to do.
+  // `options`: checked. FAILED_PRECONDITION: the data directory is in use, or cannot be used.
+  // UNAVAILABLE: an address cannot be listened on. The message says what to do.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();  // Stop()
 
@@ -34,8 +35,9 @@ class Server {
   std::unique_ptr<Parts> parts_;
 };
 
-// Runs a server until SIGTERM or SIGINT, then stops it. A second signal ends the process at once. Returns its exit status:
-// 0, or 1 if it could not start (it has logged why). Call once, on the main thread, before there are others.
+// Runs a server until SIGTERM or SIGINT, then stops it. A second signal ends the process at once.
+// Returns its exit status: 0, or 1 if it could not start (it has logged why). Call once, on the
+// main thread, before there are others.
 int Run(const ServerOptions& options);
 
 }  // namespace kernelstream::server

@@ -14,25 +14,27 @@ constexpr size_t kMaxRowMessageBytes = 400;
 
 // The status with exactly this path.
 absl::Status WithPath(const std::string& path, const absl::Status& status) {
-  return PrefixField(path, FieldPathOf(status).empty()
-                               ? status
-                               : absl::Status(status.code(), status.message()));
+  return PrefixField(
+      path, FieldPathOf(status).empty() ? status : absl::Status(status.code(), status.message()));
 }
 
 }  // namespace
 
 absl::Status CheckId(absl::string_view field, const std::string& id) {
   if (id.size() <= kMaxIdBytes) return absl::OkStatus();
-  return InvalidField(field, absl::StrCat("it has ", id.size(), " bytes; expected up to ",
-                                          kMaxIdBytes));
+  return InvalidField(field,
+                      absl::StrCat("it has ", id.size(), " bytes; expected up to ", kMaxIdBytes));
 }
 
 absl::StatusOr<AckLevel> AckFromWire(absl::string_view field, v1::AckLevel ack) {
   switch (ack) {
     case v1::ACK_LEVEL_UNSPECIFIED:
-    case v1::ACK_LEVEL_DURABLE: return AckLevel::kDurable;
-    case v1::ACK_LEVEL_ACCEPTED: return AckLevel::kAccepted;
-    case v1::ACK_LEVEL_APPLIED: return AckLevel::kApplied;
+    case v1::ACK_LEVEL_DURABLE:
+      return AckLevel::kDurable;
+    case v1::ACK_LEVEL_ACCEPTED:
+      return AckLevel::kAccepted;
+    case v1::ACK_LEVEL_APPLIED:
+      return AckLevel::kApplied;
     default:
       return InvalidField(field, absl::StrCat("unknown value ", static_cast<int>(ack),
                                               "; known: 1 (accepted), 2 (durable), 3 (applied)"));

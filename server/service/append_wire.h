@@ -40,7 +40,8 @@ void FillAppend(WireRows rows, BatchShape& shape, AppendRequest& request);
 // The error of a call all of whose rows were refused: the first of them. Not empty.
 absl::Status AllRefused(const std::vector<RejectedRow>& rejected, const BatchShape& shape);
 
-// Why and details are given for the first 1000 rows, so that an answer stays small; the others have only a code.
+// Why and details are given for the first 1000 rows, so that an answer stays small; the others have
+// only a code.
 void RejectedToWire(const std::vector<RejectedRow>& rejected, const BatchShape& shape,
                     google::protobuf::RepeatedPtrField<v1::RejectedSample>* wire);
 

@@ -42,8 +42,8 @@ class CallRecord {
   absl::Time start_;
 };
 
-// Thread-compatible; movable into the callback that will answer. One unary call whose request is decoded by us. Exactly one of
-// Ok and Error has to be called, from any thread.
+// Thread-compatible; movable into the callback that will answer. One unary call whose request is
+// decoded by us. Exactly one of Ok and Error has to be called, from any thread.
 class UnaryReply {
  public:
   UnaryReply(RpcMetrics& metrics, grpc::CallbackServerContext* call, grpc::ByteBuffer* response)
@@ -60,7 +60,8 @@ class UnaryReply {
   grpc::ByteBuffer* response_;
 };
 
-// The model, or NOT_FOUND with the names there are; INVALID_ARGUMENT about `field` if the name is empty.
+// The model, or NOT_FOUND with the names there are; INVALID_ARGUMENT about `field` if the name is
+// empty.
 absl::StatusOr<std::shared_ptr<HostedModel>> FindModel(const ServiceContext& context,
                                                        absl::string_view field,
                                                        const std::string& name);

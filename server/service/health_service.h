@@ -12,8 +12,9 @@
 namespace kernelstream::server {
 
 // Thread-safe. SERVING:
-//   "" and each service   all models have been loaded (or are known to be damaged), and the server is not draining
-//   "model/NAME"          the model can answer predictions, and the server is not draining
+//   "" and each service   all models have been loaded (or are known to be damaged), and the server
+//   is not draining "model/NAME"          the model can answer predictions, and the server is not
+//   draining
 // Asked for anew every time, so it cannot be stale. Watch looks four times a second.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:

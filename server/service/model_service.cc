@@ -98,8 +98,9 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListModels(grpc::CallbackServerConte
   absl::Status status = ParseMessage(*bytes, context_.max_message_bytes, &request, nullptr);
   std::string after;  // a page token is the last name of the page before
   if (status.ok() && !absl::WebSafeBase64Unescape(request.page_token(), &after)) {
-    status = InvalidField("page_token", "it is not a next_page_token of this server; leave it empty "
-                                        "for the first page");
+    status = InvalidField("page_token",
+                          "it is not a next_page_token of this server; leave it empty "
+                          "for the first page");
   }
   if (!status.ok()) {
     reply.Error(status);
@@ -147,7 +148,8 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListKernels(grpc::CallbackServerCont
                                                         grpc::ByteBuffer* response) {
   const UnaryReply reply(kernels_, call, response);
   v1::ListKernelsResponse answer;
-  for (const KernelEntry& entry : KernelRegistry()) ComponentToWire(entry.doc, answer.add_kernels());
+  for (const KernelEntry& entry : KernelRegistry())
+    ComponentToWire(entry.doc, answer.add_kernels());
   reply.Ok(answer);
   return reply.reactor();
 }

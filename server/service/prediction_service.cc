@@ -23,7 +23,8 @@ namespace {
 
 constexpr char kService[] = "kernelstream.v1.PredictionService";
 
-// A call that waits for min_sequence is answered so long before its deadline that the answer still arrives.
+// A call that waits for min_sequence is answered so long before its deadline that the answer still
+// arrives.
 constexpr absl::Duration kDeadlineMargin = absl::Milliseconds(50);
 
 absl::Status TooManyPredictions() {
@@ -31,12 +32,13 @@ absl::Status TooManyPredictions() {
       "too many large predictions are waiting; this one was not begun. Try again");
 }
 
-// Thread-safe. One Predict call. Kept alive by gRPC until OnDone, and by every callback that may still come.
+// Thread-safe. One Predict call. Kept alive by gRPC until OnDone, and by every callback that may
+// still come.
 class PredictCall final : public grpc::ServerUnaryReactor,
                           public std::enable_shared_from_this<PredictCall> {
  public:
-  PredictCall(const ServiceContext& context, RpcMetrics& metrics,
-              grpc::CallbackServerContext* call, grpc::ByteBuffer* response)
+  PredictCall(const ServiceContext& context, RpcMetrics& metrics, grpc::CallbackServerContext* call,
+              grpc::ByteBuffer* response)
       : context_(context),
         record_(metrics),
         begin_(absl::Now()),
@@ -134,9 +136,8 @@ class PredictCall final : public grpc::ServerUnaryReactor,
     const auto outputs = OutputsFromWire(request_, *snapshot_);
     if (!outputs.ok()) return End(outputs.status());
     outputs_ = *outputs;
-    auto rows = DecodeInstances(request_.instances(),
-                                request_.has_matrix() ? &request_.matrix() : nullptr,
-                                kMaxScoredRows);
+    auto rows = DecodeInstances(
+        request_.instances(), request_.has_matrix() ? &request_.matrix() : nullptr, kMaxScoredRows);
     if (!rows.ok()) return End(rows.status());
     rows_ = *std::move(rows);
     if (IsSmall(*snapshot_, rows_)) {
@@ -217,16 +218,16 @@ class EvaluateCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     if (!ok) return Complete();
     v1::EvaluateRequest request;
     std::vector<uint64_t> bad_labels;
-    absl::Status status =
-        ParseMessage(buffer_, context_.max_message_bytes, &request, &bad_labels);
+    absl::Status status = ParseMessage(buffer_, context_.max_message_bytes, &request, &bad_labels);
     buffer_.Clear();
     if (status.ok() && model_ == nullptr) {
       status = FirstMessage(request);
       // The first message may hold the name only.
       if (status.ok() && request.samples().empty() && !request.has_matrix()) return ReadNext();
     } else if (status.ok() && !request.model().empty() && request.model() != model_->name()) {
-      status = InvalidField("model", absl::StrCat("it changed from \"", model_->name(), "\" to \"",
-                                                  request.model(), "\"; evaluate one model per call"));
+      status =
+          InvalidField("model", absl::StrCat("it changed from \"", model_->name(), "\" to \"",
+                                             request.model(), "\"; evaluate one model per call"));
     }
     if (!status.ok()) return End(status);
     auto rows = DecodeSamples(request.samples(), request.has_matrix() ? &request.matrix() : nullptr,
@@ -275,9 +276,9 @@ class EvaluateCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     absl::Status status = CheckInputs(*model_, *snapshot_, rows_, "samples");
     if (status.ok()) status = CheckTargets();
     if (!status.ok()) {
-      return End(InvalidField(FieldPathOf(status),
-                              absl::StrCat(status.message(), ". ", sums_.rows(),
-                                           " rows of earlier messages were good")));
+      return End(
+          InvalidField(FieldPathOf(status), absl::StrCat(status.message(), ". ", sums_.rows(),
+                                                         " rows of earlier messages were good")));
     }
     sums_.Add(*snapshot_, rows_.rows, executor);
     rows_ = WireRows();

@@ -12,8 +12,9 @@ using V1 = v1::PredictionService;
 using Base = V1::WithRawCallbackMethod_Predict<V1::WithRawCallbackMethod_Evaluate<V1::Service>>;
 }  // namespace prediction_service_internal
 
-// Thread-safe. See prediction_service.proto. Small requests are evaluated on gRPC's threads, large ones on the serving pool.
-// No request waits for learning, except for a min_sequence it asks for, and then without a thread.
+// Thread-safe. See prediction_service.proto. Small requests are evaluated on gRPC's threads, large
+// ones on the serving pool. No request waits for learning, except for a min_sequence it asks for,
+// and then without a thread.
 class PredictionServiceImpl final : public prediction_service_internal::Base {
  public:
   explicit PredictionServiceImpl(const ServiceContext& context);

@@ -65,19 +65,22 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
         mask.score = true;
         break;
       case v1::PREDICTION_OUTPUT_LABEL:
-        if (regression) return NotAnOutput(i, "LABEL", "is not an output of a regression; ask for VALUE");
+        if (regression)
+          return NotAnOutput(i, "LABEL", "is not an output of a regression; ask for VALUE");
         mask.label = true;
         break;
       case v1::PREDICTION_OUTPUT_PROBABILITIES:
         if (!snapshot.loss().has_probabilities()) {
-          return NotAnOutput(i, "PROBABILITIES",
-                             "is not an output of a model with this loss; losses logistic and softmax "
-                             "have it");
+          return NotAnOutput(
+              i, "PROBABILITIES",
+              "is not an output of a model with this loss; losses logistic and softmax "
+              "have it");
         }
         mask.probabilities = true;
         break;
       case v1::PREDICTION_OUTPUT_VALUE:
-        if (!regression) return NotAnOutput(i, "VALUE", "is not an output of a classifier; ask for LABEL");
+        if (!regression)
+          return NotAnOutput(i, "VALUE", "is not an output of a classifier; ask for LABEL");
         mask.value = true;
         break;
       default:
@@ -97,7 +100,8 @@ void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMas
   for (size_t i = 0; i < rows.rows.size(); ++i) {
     const Prediction prediction = snapshot.Link({scores.data() + i * width, width});
     v1::Prediction* wire = response->add_predictions();
-    if (outputs.score) wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
+    if (outputs.score)
+      wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
     if (outputs.label) wire->set_label(prediction.label);
     if (outputs.value) wire->set_value(prediction.value);
     if (!outputs.probabilities) continue;
@@ -124,7 +128,8 @@ void EvaluationSums::Add(const Snapshot& snapshot, const SampleBatch& rows, Exec
     ++rows_;
     weight_ += weight;
     const absl::StatusOr<double> target = snapshot.LossTarget(rows.target(i));
-    if (!target.ok() || (loss.task() == Task::kMulticlass && *target >= static_cast<double>(width))) {
+    if (!target.ok() ||
+        (loss.task() == Task::kMulticlass && *target >= static_cast<double>(width))) {
       ++unknown_labels_;  // cannot have been predicted
       wrong_ += weight;
       continue;
@@ -148,7 +153,8 @@ void EvaluationSums::Add(const Snapshot& snapshot, const SampleBatch& rows, Exec
       predicted = scores[0] > 0 ? 1 : 0;
     } else {
       label = static_cast<size_t>(*target);
-      predicted = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+      predicted =
+          static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
     }
     if (predicted != label) wrong_ += weight;
     if (loss.has_probabilities() && label < probabilities.size()) {

@@ -15,8 +15,8 @@
 
 namespace kernelstream::server {
 
-// INVALID_ARGUMENT with the path in the message, for the first row that the model cannot evaluate. `list`: "samples" or
-// "instances".
+// INVALID_ARGUMENT with the path in the message, for the first row that the model cannot evaluate.
+// `list`: "samples" or "instances".
 absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, const WireRows& rows,
                          absl::string_view list);
 

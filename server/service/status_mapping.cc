@@ -14,7 +14,8 @@ namespace {
 constexpr absl::string_view kReasonPayload = "kernelstream/reason";
 constexpr absl::string_view kModelPayload = "kernelstream/model";
 
-// A byte of text takes up to three in the trailer grpc-message, and the details hold the text again in base64.
+// A byte of text takes up to three in the trailer grpc-message, and the details hold the text again
+// in base64.
 constexpr size_t kMaxMessageBytes = 1000;
 constexpr size_t kMaxPathBytes = 256;
 constexpr size_t kMaxNameBytes = 160;
@@ -83,9 +84,9 @@ void ToRpcStatus(const absl::Status& status, size_t max_message_bytes, google::r
   const CodeEntry& entry = Entry(status.code());
   const std::string path = Cut(FieldPathOf(status), kMaxPathBytes);
   out->set_code(static_cast<int>(entry.code));
-  out->set_message(Cut(path.empty() ? std::string(status.message())
-                                    : absl::StrCat(path, ": ", status.message()),
-                       max_message_bytes));
+  out->set_message(
+      Cut(path.empty() ? std::string(status.message()) : absl::StrCat(path, ": ", status.message()),
+          max_message_bytes));
 
   google::rpc::ErrorInfo info;
   const std::string reason = Payload(status, kReasonPayload);

@@ -14,8 +14,8 @@ namespace kernelstream::server {
 // Details are google.rpc messages:
 //   ErrorInfo     always: domain "kernelstream", and the reason
 //   BadRequest    the status has a field path (core/base/field_error.h)
-//   RetryInfo     UNAVAILABLE, and RESOURCE_EXHAUSTED that waiting can cure (not kMessageTooLarge, kModelLimit)
-//   ResourceInfo  NOT_FOUND and ALREADY_EXISTS about a model (WithModel)
+//   RetryInfo     UNAVAILABLE, and RESOURCE_EXHAUSTED that waiting can cure (not kMessageTooLarge,
+//   kModelLimit) ResourceInfo  NOT_FOUND and ALREADY_EXISTS about a model (WithModel)
 // The message is "PATH: MESSAGE" where there is a path.
 
 // Reasons that the code alone does not tell. Everything else has one reason per code.

@@ -17,9 +17,10 @@ absl::Status CheckSender(const v1::UpdateRequest& request, uint64_t rows) {
   if (absl::Status s = CheckId("request_id", request.request_id()); !s.ok()) return s;
   if (absl::Status s = CheckId("producer_id", request.producer_id()); !s.ok()) return s;
   if (!request.request_id().empty() && !request.producer_id().empty()) {
-    return InvalidField("request_id",
-                        "request_id and producer_id are both set; each makes the call repeatable by "
-                        "itself, send one of them");
+    return InvalidField(
+        "request_id",
+        "request_id and producer_id are both set; each makes the call repeatable by "
+        "itself, send one of them");
   }
   if (request.producer_id().empty()) {
     if (request.producer_sequence() == 0) return absl::OkStatus();
@@ -106,11 +107,10 @@ grpc::ServerUnaryReactor* UpdateServiceImpl::Update(grpc::CallbackServerContext*
     return reply.reactor();
   }
   const bool accepted_only = append->ack == AckLevel::kAccepted;
-  model->Append(*std::move(append),
-                 [reply, model, accepted_only,
-                  shape = std::move(shape)](absl::StatusOr<AppendResult> result) {
-                   Answer(reply, *model, accepted_only, shape, result);
-                 });
+  model->Append(*std::move(append), [reply, model, accepted_only, shape = std::move(shape)](
+                                        absl::StatusOr<AppendResult> result) {
+    Answer(reply, *model, accepted_only, shape, result);
+  });
   return reply.reactor();
 }
 

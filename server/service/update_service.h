@@ -18,7 +18,8 @@ class UpdateServiceImpl final : public update_service_internal::Base {
  public:
   explicit UpdateServiceImpl(const ServiceContext& context);
 
-  // Streams read no further, and end with UNAVAILABLE once everything they took in is acknowledged. So do new ones.
+  // Streams read no further, and end with UNAVAILABLE once everything they took in is acknowledged.
+  // So do new ones.
   void BeginDrain() { streams_.Drain(); }
 
   grpc::ServerUnaryReactor* Update(grpc::CallbackServerContext* call,

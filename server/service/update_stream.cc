@@ -19,7 +19,8 @@
 namespace kernelstream::server {
 namespace {
 
-// Batches that are not acknowledged, or whose acks the caller has not read: the stream reads no further then.
+// Batches that are not acknowledged, or whose acks the caller has not read: the stream reads no
+// further then.
 constexpr size_t kMaxOutstandingBatches = 256;
 
 // Refusals for lack of room with room announced at once; then waiting again is no use.
@@ -29,17 +30,18 @@ constexpr int kMaxFruitlessWaits = 16;
 constexpr size_t kMaxKeptMessageBytes = 64 << 10;
 
 absl::Status Stopping() {
-  return WithReason(absl::UnavailableError(
-                        "the server is stopping; rows that were acknowledged are kept. Connect again and "
-                        "resume from the number it names"),
-                    kDraining);
+  return WithReason(
+      absl::UnavailableError(
+          "the server is stopping; rows that were acknowledged are kept. Connect again and "
+          "resume from the number it names"),
+      kDraining);
 }
 
 }  // namespace
 
-// Thread-safe. One message is handled at a time: read -> decoded -> room in the queue -> appended; then the next is read.
-// Acks are written in the order of the batches, one at a time. Kept alive by gRPC until OnDone, and by every callback
-// that may still come.
+// Thread-safe. One message is handled at a time: read -> decoded -> room in the queue -> appended;
+// then the next is read. Acks are written in the order of the batches, one at a time. Kept alive by
+// gRPC until OnDone, and by every callback that may still come.
 class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                            public std::enable_shared_from_this<UpdateStream> {
  public:
@@ -138,7 +140,8 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     Pump();
   }
 
-  // The rest runs while busy_, so for one message at a time; only what is guarded is shared with callbacks.
+  // The rest runs while busy_, so for one message at a time; only what is guarded is shared with
+  // callbacks.
   void HandleMessage() {
     bad_labels_.clear();
     absl::Status status =
@@ -149,7 +152,8 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (message_.has_open()) {
       return Fail(InvalidField("open", "the stream is open already; open another one"));
     }
-    if (!message_.has_batch()) return Fail(InvalidField("batch", "the message is empty; send a batch"));
+    if (!message_.has_batch())
+      return Fail(InvalidField("batch", "the message is empty; send a batch"));
     fruitless_waits_ = 0;
     AppendBatch();
   }
@@ -165,9 +169,10 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (!ack.ok()) return Fail(ack.status());
     if (absl::Status s = CheckId("open.producer_id", open.producer_id()); !s.ok()) return Fail(s);
     if (!v1::BadSamplePolicy_IsValid(open.on_bad_sample())) {
-      return Fail(InvalidField("open.on_bad_sample",
-                               absl::StrCat("unknown value ", static_cast<int>(open.on_bad_sample()),
-                                            "; known: 1 (reject sample), 2 (fail stream)")));
+      return Fail(
+          InvalidField("open.on_bad_sample",
+                       absl::StrCat("unknown value ", static_cast<int>(open.on_bad_sample()),
+                                    "; known: 1 (reject sample), 2 (fail stream)")));
     }
     ack_ = *ack;
     producer_id_ = open.producer_id();
@@ -203,11 +208,14 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     auto rows = DecodeSamples(batch.samples(), batch.has_matrix() ? &batch.matrix() : nullptr,
                               bad_labels_, context_.max_pending_rows);
     if (!rows.ok()) return shape.Locate(rows.status());
-    const uint64_t first = batch.producer_sequence() == 0 ? next_number_ : batch.producer_sequence();
+    const uint64_t first =
+        batch.producer_sequence() == 0 ? next_number_ : batch.producer_sequence();
     if (producer_id_.empty() && first != next_number_) {
       return InvalidField("batch.producer_sequence",
-                          absl::StrCat("it is ", first, "; without producer_id rows are numbered from 1, "
-                                       "and this one is ", next_number_, ". Leave it out"));
+                          absl::StrCat("it is ", first,
+                                       "; without producer_id rows are numbered from 1, "
+                                       "and this one is ",
+                                       next_number_, ". Leave it out"));
     }
     if (first > UINT64_MAX - rows->count - 1) {
       return InvalidField("batch.producer_sequence",
@@ -250,8 +258,8 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     };
     auto attempt = std::make_shared<Attempt>();
     auto shared_shape = std::make_shared<const BatchShape>(std::move(shape));
-    model_->Append(*std::move(append), [self = shared_from_this(), attempt, id, shared_shape](
-                                           absl::StatusOr<AppendResult> result) {
+    model_->Append(*std::move(append), [self = shared_from_this(), attempt, id,
+                                        shared_shape](absl::StatusOr<AppendResult> result) {
       {
         absl::MutexLock lock(&attempt->mutex);
         if (!attempt->returned) {
@@ -308,7 +316,8 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
       const absl::Status error =
           fails ? AllRefused(result->rejected, shape) : shape.Locate(result.status());
       absl::MutexLock lock(&mutex_);
-      // Later batches are not acknowledged any more; a caller with a producer_id learns where to resume.
+      // Later batches are not acknowledged any more; a caller with a producer_id learns where to
+      // resume.
       const auto slot = std::find_if(slots_.begin(), slots_.end(), has_id);
       slots_.erase(slot, slots_.end());
       if (!end_.has_value() || absl::IsUnavailable(*end_)) end_ = error;

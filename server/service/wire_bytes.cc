@@ -113,10 +113,9 @@ absl::Status ParseRepaired(const grpc::ByteBuffer& bytes, google::protobuf::Mess
   TextRepair repair(&flat);
   if (!repair.Run(message->GetDescriptor()) || repair.found().empty() ||
       !message->ParseFromString(flat)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the ", bytes.Length(), " bytes sent are not an encoded ",
-                     message->GetDescriptor()->full_name(),
-                     "; generate the client from proto/kernelstream/v1"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the ", bytes.Length(), " bytes sent are not an encoded ",
+        message->GetDescriptor()->full_name(), "; generate the client from proto/kernelstream/v1"));
   }
   for (const BadText& bad : repair.found()) {
     if (bad.is_row_label && bad_labels != nullptr) {

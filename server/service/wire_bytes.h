@@ -12,19 +12,21 @@
 
 namespace kernelstream::server {
 
-// gRPC's own decoding answers a message that does not parse with UNIMPLEMENTED, or on a stream as if the caller had finished, and
-// one label that is not UTF-8 fails a whole message. So requests are decoded here.
+// gRPC's own decoding answers a message that does not parse with UNIMPLEMENTED, or on a stream as
+// if the caller had finished, and one label that is not UTF-8 fails a whole message. So requests
+// are decoded here.
 
 // What the transport lets through, so that ParseMessage is there to name the limit and the flag.
 int TransportLimit(uint64_t max_message_bytes);
 
-// RESOURCE_EXHAUSTED: more than max_bytes. INVALID_ARGUMENT: not such a message, or a string that is not UTF-8.
-// `bad_labels` gets the rows (by place in `samples` or `matrix.labels`) whose label is not UTF-8; those labels are changed.
-// Null: they are errors like others.
+// RESOURCE_EXHAUSTED: more than max_bytes. INVALID_ARGUMENT: not such a message, or a string that
+// is not UTF-8. `bad_labels` gets the rows (by place in `samples` or `matrix.labels`) whose label
+// is not UTF-8; those labels are changed. Null: they are errors like others.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, uint64_t max_bytes,
                           google::protobuf::Message* message, std::vector<uint64_t>* bad_labels);
 
-// Protobuf writes a line of its own for every message that does not parse: callers would fill the log. Call once, early.
+// Protobuf writes a line of its own for every message that does not parse: callers would fill the
+// log. Call once, early.
 void QuietProtobuf();
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);

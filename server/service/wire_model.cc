@@ -22,27 +22,37 @@ void ComponentConfigToWire(const ComponentConfig& config, v1::Component* wire) {
 }
 
 absl::Status UnknownValue(absl::string_view field, int value) {
-  return InvalidField(field, absl::StrCat("unknown value ", value,
-                                          "; see proto/kernelstream/v1/model.proto for the known ones"));
+  return InvalidField(field,
+                      absl::StrCat("unknown value ", value,
+                                   "; see proto/kernelstream/v1/model.proto for the known ones"));
 }
 
 v1::Averaging AveragingToWire(Averaging averaging) {
   switch (averaging) {
-    case Averaging::kAuto: return v1::AVERAGING_AUTO;
-    case Averaging::kLast: return v1::AVERAGING_LAST;
-    case Averaging::kPolynomial: return v1::AVERAGING_POLYNOMIAL;
-    case Averaging::kUniform: return v1::AVERAGING_UNIFORM;
+    case Averaging::kAuto:
+      return v1::AVERAGING_AUTO;
+    case Averaging::kLast:
+      return v1::AVERAGING_LAST;
+    case Averaging::kPolynomial:
+      return v1::AVERAGING_POLYNOMIAL;
+    case Averaging::kUniform:
+      return v1::AVERAGING_UNIFORM;
   }
   return v1::AVERAGING_UNSPECIFIED;
 }
 
 v1::Phase PhaseToWire(ModelStatus::Phase phase) {
   switch (phase) {
-    case ModelStatus::Phase::kLoading: return v1::PHASE_UNSPECIFIED;
-    case ModelStatus::Phase::kWarmingUp: return v1::PHASE_WARMING_UP;
-    case ModelStatus::Phase::kLearning: return v1::PHASE_LEARNING;
-    case ModelStatus::Phase::kFrozen: return v1::PHASE_FROZEN;
-    case ModelStatus::Phase::kFailed: return v1::PHASE_FAILED;
+    case ModelStatus::Phase::kLoading:
+      return v1::PHASE_UNSPECIFIED;
+    case ModelStatus::Phase::kWarmingUp:
+      return v1::PHASE_WARMING_UP;
+    case ModelStatus::Phase::kLearning:
+      return v1::PHASE_LEARNING;
+    case ModelStatus::Phase::kFrozen:
+      return v1::PHASE_FROZEN;
+    case ModelStatus::Phase::kFailed:
+      return v1::PHASE_FAILED;
   }
   return v1::PHASE_UNSPECIFIED;
 }
@@ -79,10 +89,17 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
   config.dimension = wire.input().dimension();
   switch (wire.input().standardize()) {
     case v1::STANDARDIZE_UNSPECIFIED:
-    case v1::STANDARDIZE_AUTO: config.standardize = Standardize::kAuto; break;
-    case v1::STANDARDIZE_ON: config.standardize = Standardize::kOn; break;
-    case v1::STANDARDIZE_OFF: config.standardize = Standardize::kOff; break;
-    default: return UnknownValue("input.standardize", wire.input().standardize());
+    case v1::STANDARDIZE_AUTO:
+      config.standardize = Standardize::kAuto;
+      break;
+    case v1::STANDARDIZE_ON:
+      config.standardize = Standardize::kOn;
+      break;
+    case v1::STANDARDIZE_OFF:
+      config.standardize = Standardize::kOff;
+      break;
+    default:
+      return UnknownValue("input.standardize", wire.input().standardize());
   }
   config.labels.assign(wire.labels().begin(), wire.labels().end());
   config.max_labels = wire.max_labels();
@@ -90,11 +107,20 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
   config.update_rule = ComponentFromWire(wire.update_rule());
   switch (wire.averaging()) {
     case v1::AVERAGING_UNSPECIFIED:
-    case v1::AVERAGING_AUTO: config.averaging = Averaging::kAuto; break;
-    case v1::AVERAGING_LAST: config.averaging = Averaging::kLast; break;
-    case v1::AVERAGING_POLYNOMIAL: config.averaging = Averaging::kPolynomial; break;
-    case v1::AVERAGING_UNIFORM: config.averaging = Averaging::kUniform; break;
-    default: return UnknownValue("averaging", wire.averaging());
+    case v1::AVERAGING_AUTO:
+      config.averaging = Averaging::kAuto;
+      break;
+    case v1::AVERAGING_LAST:
+      config.averaging = Averaging::kLast;
+      break;
+    case v1::AVERAGING_POLYNOMIAL:
+      config.averaging = Averaging::kPolynomial;
+      break;
+    case v1::AVERAGING_UNIFORM:
+      config.averaging = Averaging::kUniform;
+      break;
+    default:
+      return UnknownValue("averaging", wire.averaging());
   }
   if (wire.has_seed()) config.seed = wire.seed();
   config.sampler = wire.sampler();
@@ -113,9 +139,14 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
   config.max_features = wire.max_features();
   switch (wire.when_full()) {
     case v1::WHEN_FULL_UNSPECIFIED:
-    case v1::WHEN_FULL_KEEP_LEARNING: config.when_full = WhenFull::kKeepLearning; break;
-    case v1::WHEN_FULL_FREEZE: config.when_full = WhenFull::kFreeze; break;
-    default: return UnknownValue("when_full", wire.when_full());
+    case v1::WHEN_FULL_KEEP_LEARNING:
+      config.when_full = WhenFull::kKeepLearning;
+      break;
+    case v1::WHEN_FULL_FREEZE:
+      config.when_full = WhenFull::kFreeze;
+      break;
+    default:
+      return UnknownValue("when_full", wire.when_full());
   }
   config.warmup_rows = wire.warmup_rows();
   return config;
@@ -126,9 +157,15 @@ void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire) {
   ComponentConfigToWire(config.kernel, wire->mutable_kernel());
   wire->mutable_input()->set_dimension(config.dimension);
   switch (config.standardize) {
-    case Standardize::kAuto: wire->mutable_input()->set_standardize(v1::STANDARDIZE_AUTO); break;
-    case Standardize::kOn: wire->mutable_input()->set_standardize(v1::STANDARDIZE_ON); break;
-    case Standardize::kOff: wire->mutable_input()->set_standardize(v1::STANDARDIZE_OFF); break;
+    case Standardize::kAuto:
+      wire->mutable_input()->set_standardize(v1::STANDARDIZE_AUTO);
+      break;
+    case Standardize::kOn:
+      wire->mutable_input()->set_standardize(v1::STANDARDIZE_ON);
+      break;
+    case Standardize::kOff:
+      wire->mutable_input()->set_standardize(v1::STANDARDIZE_OFF);
+      break;
   }
   for (const std::string& label : config.labels) wire->add_labels(label);
   wire->set_max_labels(config.max_labels);

@@ -14,8 +14,8 @@
 
 namespace kernelstream::server {
 
-// INVALID_ARGUMENT (path relative to the config): an unknown enum value, a duration that is none. Everything else is
-// checked by CompleteConfig.
+// INVALID_ARGUMENT (path relative to the config): an unknown enum value, a duration that is none.
+// Everything else is checked by CompleteConfig.
 absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire);
 void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire);
 

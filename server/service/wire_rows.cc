@@ -27,22 +27,23 @@ absl::Status CheckOneSource(absl::string_view list, int list_size, const v1::Sam
     return InvalidField(list, absl::StrCat("both ", list, " and matrix are set; send one of them"));
   }
   if (list_size == 0 && matrix == nullptr) {
-    return InvalidField(list, absl::StrCat("there are no rows; send at least one, in ", list,
-                                           " or in matrix"));
+    return InvalidField(
+        list, absl::StrCat("there are no rows; send at least one, in ", list, " or in matrix"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckMatrix(const v1::SampleMatrix& matrix, uint64_t max_rows) {
   if (matrix.rows() == 0) return InvalidField("matrix.rows", "it is 0; expected 1 or more");
-  if (matrix.dimension() == 0) return InvalidField("matrix.dimension", "it is 0; expected 1 or more");
+  if (matrix.dimension() == 0)
+    return InvalidField("matrix.dimension", "it is 0; expected 1 or more");
   const uint64_t values = uint64_t{matrix.rows()} * matrix.dimension();
   const uint64_t bytes = matrix.values().size();
   if (bytes % sizeof(float) != 0 || bytes / sizeof(float) != values) {
-    return InvalidField("matrix.values",
-                        absl::StrCat("it has ", bytes, " bytes; ", matrix.rows(), " rows of ",
-                                     matrix.dimension(), " float32 values take ", values,
-                                     " * 4. Send rows * dimension values"));
+    return InvalidField(
+        "matrix.values",
+        absl::StrCat("it has ", bytes, " bytes; ", matrix.rows(), " rows of ", matrix.dimension(),
+                     " float32 values take ", values, " * 4. Send rows * dimension values"));
   }
   return CheckRowCount("matrix.rows", matrix.rows(), max_rows);
 }

@@ -19,20 +19,23 @@ struct WireRows {
   SampleBatch rows;
   // Place in the message of each of `rows`, increasing.
   std::vector<uint64_t> places;
-  // Rows that are not in `rows`, by place; the field path is relative to the row, as core writes it.
+  // Rows that are not in `rows`, by place; the field path is relative to the row, as core writes
+  // it.
   std::vector<RejectedRow> rejected;
   uint64_t count = 0;  // rows in the message
   bool matrix = false;
   uint32_t dimension = 0;  // of the matrix
 
-  // Where a field of a row stands in the message. `row_path`: relative to the row, as core writes it
+  // Where a field of a row stands in the message. `row_path`: relative to the row, as core writes
+  // it
   // ("features.dense.values[7]", "value", "label", "weight"). `list`: "samples" or "instances".
   std::string Path(absl::string_view list, uint64_t place, absl::string_view row_path) const;
 };
 
-// All three: INVALID_ARGUMENT (paths "samples", "matrix.values", ...) if exactly one of list and matrix is not there, there
-// are no rows or more than max_rows, or sizes do not fit together. Nothing is allocated before the sizes are checked.
-// `matrix` may be null. bad_labels: places from ParseMessage.
+// All three: INVALID_ARGUMENT (paths "samples", "matrix.values", ...) if exactly one of list and
+// matrix is not there, there are no rows or more than max_rows, or sizes do not fit together.
+// Nothing is allocated before the sizes are checked. `matrix` may be null. bad_labels: places from
+// ParseMessage.
 using SampleList = google::protobuf::RepeatedPtrField<v1::Sample>;
 absl::StatusOr<WireRows> DecodeSamples(const SampleList& samples, const v1::SampleMatrix* matrix,
                                        const std::vector<uint64_t>& bad_labels, uint64_t max_rows);

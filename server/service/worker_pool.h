@@ -15,8 +15,8 @@
 
 namespace kernelstream::server {
 
-// Thread-safe. A fixed number of threads and a bounded queue of tasks, first come first served; idle threads help with
-// ParallelFor.
+// Thread-safe. A fixed number of threads and a bounded queue of tasks, first come first served;
+// idle threads help with ParallelFor.
 class WorkerPool final : public Executor {
  public:
   WorkerPool(int threads, size_t max_queued);

@@ -24,7 +24,8 @@ namespace {
 constexpr char kModel[] = "m";
 constexpr char kProducer[] = "producer";
 constexpr uint64_t kBatchRows = 16;
-// A kill comes up to this long after the server was started (it may not listen yet), or after rows began to flow again.
+// A kill comes up to this long after the server was started (it may not listen yet), or after rows
+// began to flow again.
 constexpr int kMaxStartupMicros = 60'000;
 constexpr int kMaxServingMicros = 100'000;
 
@@ -77,9 +78,8 @@ class Sender {
   // Returns once rows from number `known` on are acknowledged.
   void WaitForProgress(uint64_t known) const {
     absl::MutexLock lock(&mutex_);
-    const auto moved = [this, known]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return acknowledged_ > known;
-    };
+    const auto moved = [this, known]()
+                           ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return acknowledged_ > known; };
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&moved), absl::Seconds(60)))
         << "no row was acknowledged for a minute";
   }

@@ -61,9 +61,10 @@ TEST(Flags, CheckConfigTouchesNothing) {
 TEST(Flags, HelpListsOurFlagsWithTheirDefaults) {
   ServerProcess server("", {"--help"});
   server.WaitForExit();
-  for (const char* flag : {"--data_dir", "--listen", "--metrics_listen", "--port_file", "--training_threads",
-                           "--feature_cache_mib", "--max_message_mib", "--max_models", "--log_format",
-                           "--log_level", "--shutdown_grace", "--check_config"}) {
+  for (const char* flag :
+       {"--data_dir", "--listen", "--metrics_listen", "--port_file", "--training_threads",
+        "--feature_cache_mib", "--max_message_mib", "--max_models", "--log_format", "--log_level",
+        "--shutdown_grace", "--check_config"}) {
     EXPECT_THAT(server.output(), HasSubstr(flag));
   }
   EXPECT_THAT(server.output(), HasSubstr("KERNELSTREAM_DATA_DIR"));
@@ -82,7 +83,8 @@ TEST(Flags, TheEnvironmentIsReadAndTheFlagWins) {
     EXPECT_THAT(server.output(), HasSubstr("KERNELSTREAM_MAX_MODELS=\"none\""));
   }
   {
-    ServerProcess server("", {"--check_config", "--max_models=5"}, {data, "KERNELSTREAM_MAX_MODELS=0"});
+    ServerProcess server("", {"--check_config", "--max_models=5"},
+                         {data, "KERNELSTREAM_MAX_MODELS=0"});
     EXPECT_EQ(server.WaitForExit(), 0) << server.output();
   }
   {
@@ -118,7 +120,8 @@ TEST(Process, WritesItsAddressLogsItAndStopsOnSigterm) {
   EXPECT_THAT(server.output(), HasSubstr("event=stopped"));
 }
 
-// Acknowledged as durable, not learned, and waited for: the stop takes its whole grace. A second signal ends it.
+// Acknowledged as durable, not learned, and waited for: the stop takes its whole grace. A second
+// signal ends it.
 TEST(Process, ASecondSignalEndsADrainAtOnce) {
   TempDir dir;
   ServerProcess server(dir.path() + "/data", {"--shutdown_grace=1h"});

@@ -1,6 +1,6 @@
 // Start, health, catalogue, drain, stop, start again.
-#include <sys/socket.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -113,9 +113,8 @@ TEST(Reflection, ListsEveryService) {
   grpc::Slice bytes;
   ASSERT_TRUE(response.DumpToSingleSlice(&bytes).ok());
   const std::string text(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-  for (const char* service :
-       {"kernelstream.v1.ModelService", "kernelstream.v1.OnlineUpdateService",
-        "kernelstream.v1.PredictionService", "grpc.health.v1.Health"}) {
+  for (const char* service : {"kernelstream.v1.ModelService", "kernelstream.v1.OnlineUpdateService",
+                              "kernelstream.v1.PredictionService", "grpc.health.v1.Health"}) {
     EXPECT_THAT(text, HasSubstr(service));
   }
 }
@@ -152,7 +151,8 @@ TEST(ModelService, CreatesOnceListsInPagesAndDeletes) {
     ++pages;
   } while (!list.page_token().empty());
   EXPECT_EQ(pages, 3);
-  EXPECT_THAT(names, ::testing::ElementsAre("m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"));
+  EXPECT_THAT(names,
+              ::testing::ElementsAre("m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"));
   {
     grpc::ClientContext context;
     v1::ListModelsResponse page;
@@ -339,7 +339,8 @@ TEST(Lifecycle, StartsOnAPortThatIsInTimeWait) {
 
 TEST(Lifecycle, AddressesThatCannotBeListenedOnAreExplained) {
   TempDir dir;
-  for (const char* listen : {"nonsense", "127.0.0.1:99999", "127.0.0.1:", ":1", "::1:50051", "a/b:1"}) {
+  for (const char* listen :
+       {"nonsense", "127.0.0.1:99999", "127.0.0.1:", ":1", "::1:50051", "a/b:1"}) {
     EXPECT_FALSE(server::ParseHostAndPort("listen", listen).ok()) << listen;
   }
   EXPECT_EQ(server::ParseHostAndPort("listen", "[::1]:5")->host, "::1");

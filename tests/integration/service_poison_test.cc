@@ -1,4 +1,5 @@
-// Bad input of every kind, over a real connection: the right code, the right field, and no harm to the rows beside it.
+// Bad input of every kind, over a real connection: the right code, the right field, and no harm to
+// the rows beside it.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -56,22 +57,28 @@ std::vector<BadRow> BadRows() {
       {"+Inf", DenseSample({kInfinity, 0}, 1), "features.dense.values[0]", "inf"},
       {"-Inf", DenseSample({-kInfinity, 0}, 1), "features.dense.values[0]", "-inf"},
       {"1e38", DenseSample({1e38f, 0}, 1), "features.dense.values[0]", "1e+38"},
-      {"too few values", DenseSample({1}, 1), "features.dense.values", "takes 2 values per row; this row has 1"},
+      {"too few values", DenseSample({1}, 1), "features.dense.values",
+       "takes 2 values per row; this row has 1"},
       {"too many values", DenseSample({1, 2, 3}, 1), "features.dense.values", "this row has 3"},
       {"no values", DenseSample({}, 1), "features.dense.values", "no values"},
       {"NaN target", DenseSample({0, 0}, kNan), "value", "nan"},
-      {"unknown label", WithLabel(good, "maybe"), "label", "\"maybe\" is not one of the model's labels: no, yes"},
+      {"unknown label", WithLabel(good, "maybe"), "label",
+       "\"maybe\" is not one of the model's labels: no, yes"},
       {"empty label", WithLabel(good, ""), "label", "expected 1 to 256"},
       {"long label", WithLabel(good, std::string(257, 'x')), "label", "257 bytes"},
       {"negative weight", WithWeight(good, -1), "weight", "-1"},
       {"zero weight", WithWeight(good, 0), "weight", "above 0"},
       {"NaN weight", WithWeight(good, kNan), "weight", "nan"},
       {"huge weight", WithWeight(good, 1e7), "weight", "at most"},
-      {"unsorted indices", SparseSample({1, 0}, {1, 1}), "features.sparse.indices[1]", "strictly increasing"},
-      {"duplicate indices", SparseSample({1, 1}, {1, 1}), "features.sparse.indices[1]", "strictly increasing"},
+      {"unsorted indices", SparseSample({1, 0}, {1, 1}), "features.sparse.indices[1]",
+       "strictly increasing"},
+      {"duplicate indices", SparseSample({1, 1}, {1, 1}), "features.sparse.indices[1]",
+       "strictly increasing"},
       {"index out of range", SparseSample({2}, {1}), "features.sparse.indices[0]", "0 to 1"},
-      {"huge index", SparseSample({uint64_t{1} << 40}, {1}), "features.sparse.indices[0]", "out of range"},
-      {"more indices than values", SparseSample({0, 1}, {1}), "features.sparse.values", "1 values for 2"},
+      {"huge index", SparseSample({uint64_t{1} << 40}, {1}), "features.sparse.indices[0]",
+       "out of range"},
+      {"more indices than values", SparseSample({0, 1}, {1}), "features.sparse.values",
+       "1 values for 2"},
       {"NaN in sparse", SparseSample({0}, {kNan}), "features.sparse.values[0]", "nan"},
       {"no features", no_features, "features", "no features"},
       {"no target", no_target, "value", "no target"},
@@ -129,8 +136,8 @@ TEST(PoisonedStream, BadRowsAreNamedAndTheirNeighboursAreLearnedAsIfTheyHadBeenA
     v1::StreamUpdateRequest::Batch batch;
     while (batch.samples_size() < 5 && next_good < kRows) {
       if (batch.samples_size() == 2 && next_bad < bad.size()) {
-        expected.push_back({number + 2, absl::StrCat("batch.samples[2].", bad[next_bad].field),
-                            &bad[next_bad]});
+        expected.push_back(
+            {number + 2, absl::StrCat("batch.samples[2].", bad[next_bad].field), &bad[next_bad]});
         *batch.add_samples() = bad[next_bad++].sample;
       } else {
         *batch.add_samples() = good[next_good++];
@@ -349,10 +356,12 @@ TEST(PoisonedBytes, WhatIsNoMessageIsAnInvalidArgument) {
   InProcessServer server;
   for (const char* method :
        {"kernelstream.v1.ModelService/CreateModel", "kernelstream.v1.ModelService/GetModel",
-        "kernelstream.v1.OnlineUpdateService/Update", "kernelstream.v1.OnlineUpdateService/StreamUpdate",
-        "kernelstream.v1.PredictionService/Predict", "kernelstream.v1.PredictionService/Evaluate"}) {
-    const grpc::Status status =
-        CallWithBytes(*server.operator->(), absl::StrCat("/", method), "\xff\xff\xff not a message");
+        "kernelstream.v1.OnlineUpdateService/Update",
+        "kernelstream.v1.OnlineUpdateService/StreamUpdate",
+        "kernelstream.v1.PredictionService/Predict",
+        "kernelstream.v1.PredictionService/Evaluate"}) {
+    const grpc::Status status = CallWithBytes(*server.operator->(), absl::StrCat("/", method),
+                                              "\xff\xff\xff not a message");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
     EXPECT_THAT(status.error_message(), HasSubstr("are not an encoded kernelstream.v1.")) << method;
   }
@@ -441,11 +450,13 @@ TEST(UnknownNames, ListTheKnownOnes) {
        "config.kernel.parameters[sigma]", "bandwidth"},
       {[](auto& c) { (*c.mutable_kernel()->mutable_parameters())["bandwidth"] = -1; },
        "config.kernel.parameters[bandwidth]", "expected"},
-      {[](auto& c) { c.mutable_update_rule()->set_name("sgd"); }, "config.update_rule.name", "proximal"},
+      {[](auto& c) { c.mutable_update_rule()->set_name("sgd"); }, "config.update_rule.name",
+       "proximal"},
       {[](auto& c) { c.set_batch_rows(100000); }, "config.batch_rows", "1024"},
       {[](auto& c) { c.set_sampler("sobol"); }, "config.sampler", "iid"},
       {[](auto& c) { c.set_averaging(static_cast<v1::Averaging>(77)); }, "config.averaging", "77"},
-      {[](auto& c) { c.mutable_input()->set_dimension(1 << 20); }, "config.input.dimension", "65536"},
+      {[](auto& c) { c.mutable_input()->set_dimension(1 << 20); }, "config.input.dimension",
+       "65536"},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.field);
@@ -456,7 +467,8 @@ TEST(UnknownNames, ListTheKnownOnes) {
     EXPECT_EQ(FieldOf(status), one.field) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr(one.known));
   }
-  for (const std::string& name : {std::string(), std::string("../etc"), std::string("a b"), std::string(129, 'a')}) {
+  for (const std::string& name :
+       {std::string(), std::string("../etc"), std::string("a b"), std::string(129, 'a')}) {
     const grpc::Status status = server->TryCreate(name, SmallConfig("logistic"));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << name;
     EXPECT_EQ(FieldOf(status), "name");

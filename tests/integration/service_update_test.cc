@@ -46,7 +46,8 @@ v1::SampleMatrix AsMatrix(const std::vector<v1::Sample>& rows) {
   matrix.set_dimension(2);
   for (const v1::Sample& row : rows) {
     const auto& values = row.features().dense().values();
-    matrix.mutable_values()->append(reinterpret_cast<const char*>(values.data()), 2 * sizeof(float));
+    matrix.mutable_values()->append(reinterpret_cast<const char*>(values.data()),
+                                    2 * sizeof(float));
     matrix.add_targets(row.value());
   }
   return matrix;
@@ -388,11 +389,13 @@ TEST(PredictionService, EvaluateGivesTheDocumentedMetricsOfOneSnapshot) {
     ASSERT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(response.rows(), 300u);
     EXPECT_EQ(response.sequence(), 1600u);
-    const std::map<std::string, double> metrics(response.metrics().begin(), response.metrics().end());
+    const std::map<std::string, double> metrics(response.metrics().begin(),
+                                                response.metrics().end());
     std::vector<std::string> names;
     for (const auto& [name, value] : metrics) names.push_back(name);
     if (std::string(loss) == "square") {
-      EXPECT_THAT(names, ::testing::ElementsAre("loss", "mean_absolute_error", "mean_squared_error", "r2"));
+      EXPECT_THAT(
+          names, ::testing::ElementsAre("loss", "mean_absolute_error", "mean_squared_error", "r2"));
       EXPECT_GT(metrics.at("r2"), 0.3);
     } else if (std::string(loss) == "logistic") {
       EXPECT_THAT(names, ::testing::ElementsAre("error_rate", "log_loss", "loss"));
@@ -458,7 +461,8 @@ TEST(PredictionService, LargeRequestsGiveTheSameAnswersAsSmallOnes) {
     *one.add_instances() = large.instances(row);
     v1::PredictResponse small;
     ASSERT_TRUE(server->Predict(one, &small).ok());
-    EXPECT_EQ(small.predictions(0).SerializeAsString(), answer.predictions(row).SerializeAsString());
+    EXPECT_EQ(small.predictions(0).SerializeAsString(),
+              answer.predictions(row).SerializeAsString());
     double sum = 0;
     for (const auto& probability : small.predictions(0).probabilities()) sum += probability.value();
     EXPECT_NEAR(sum, 1, 1e-9);

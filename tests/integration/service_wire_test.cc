@@ -102,11 +102,11 @@ TEST(WireRows, ExactlyOneOfListAndMatrix) {
 TEST(WireRows, BadRowsAreSetAsideAndTheOthersKept) {
   SampleList samples;
   *samples.Add() = GoodSample();
-  samples.Add()->set_value(1);                                  // no features
+  samples.Add()->set_value(1);  // no features
   *samples.Add() = GoodSample();
-  samples.rbegin()->clear_target();                             // no target
+  samples.rbegin()->clear_target();  // no target
   v1::SparseVector* sparse = samples.Add()->mutable_features()->mutable_sparse();
-  sparse->add_indices(1);                                       // no value for it
+  sparse->add_indices(1);  // no value for it
   sparse = samples.Add()->mutable_features()->mutable_sparse();
   sparse->add_indices(uint64_t{1} << 40);
   sparse->add_values(1);
@@ -180,7 +180,8 @@ TEST(WireBytes, TooManyBytesNameTheLimitAndTheFlag) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--max_message_mib=1"));
 }
 
-// Bits flipped and ends cut, at places a seed chooses: never a crash, and an answer that is one or the other.
+// Bits flipped and ends cut, at places a seed chooses: never a crash, and an answer that is one or
+// the other.
 TEST(WireBytes, AnyBytesAreAMessageOrAnInvalidArgument) {
   v1::StreamUpdateRequest request;
   request.mutable_batch()->set_producer_sequence(7);
@@ -254,9 +255,8 @@ TEST(WorkerPool, EveryTaskOfALoopRunsOnceAlsoFromWithinATask) {
   absl::Mutex mutex;
   bool done = false;
   ASSERT_TRUE(pool.Submit([&] {
-    pool.ParallelFor(10, [&](size_t i) {
-      pool.ParallelFor(10, [&, i](size_t j) { ++counts[10 * i + j]; });
-    });
+    pool.ParallelFor(
+        10, [&](size_t i) { pool.ParallelFor(10, [&, i](size_t j) { ++counts[10 * i + j]; }); });
     absl::MutexLock lock(&mutex);
     done = true;
   }));

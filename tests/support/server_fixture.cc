@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "gtest/gtest.h"
 
 extern char** environ;
@@ -62,6 +63,20 @@ Connection::Connection(const std::string& address) {
   models = v1::ModelService::NewStub(channel);
   updates = v1::OnlineUpdateService::NewStub(channel);
   predictions = v1::PredictionService::NewStub(channel);
+}
+
+void Connection::WaitUntilServing() {
+  using grpc::health::v1::HealthCheckResponse;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stub = grpc::health::v1::Health::NewStub(channel);
+  auto reader = stub->Watch(&context, grpc::health::v1::HealthCheckRequest());
+  HealthCheckResponse response;
+  while (reader->Read(&response) && response.status() != HealthCheckResponse::SERVING) {
+  }
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  context.TryCancel();
+  reader->Finish();
 }
 
 grpc::Status Connection::TryCreate(const std::string& name, const v1::ModelConfig& config) {
@@ -146,6 +161,7 @@ void InProcessServer::Restart() {
   }
   server_ = *std::move(server);
   connection_ = std::make_unique<Connection>(server_->address());
+  connection_->WaitUntilServing();
 }
 
 ServerProcess::ServerProcess(const std::string& data_dir, std::vector<std::string> flags,

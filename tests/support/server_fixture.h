@@ -43,6 +43,8 @@ struct Connection {
   std::unique_ptr<v1::OnlineUpdateService::Stub> updates;
   std::unique_ptr<v1::PredictionService::Stub> predictions;
 
+  // Until health says so: all models are loaded.
+  void WaitUntilServing();
   // Calls with a deadline that only a broken server misses. Fail the test where they must succeed.
   grpc::Status TryCreate(const std::string& name, const v1::ModelConfig& config);
   void Create(const std::string& name, const v1::ModelConfig& config);
@@ -56,7 +58,7 @@ struct Connection {
 // 127.0.0.1, port 0, no metrics listener, one training thread.
 server::ServerOptions TestOptions(const std::string& data_dir);
 
-// A server in this process. Its data survives Restart.
+// A server in this process, serving. Its data survives Restart.
 class InProcessServer {
  public:
   explicit InProcessServer(server::HostingOptions hosting = {}, uint64_t max_message_mib = 16);
@@ -77,7 +79,8 @@ class InProcessServer {
   std::unique_ptr<Connection> connection_;
 };
 
-// Thread-compatible. kernelstream-server as a process of its own; killed at the end if it still runs.
+// Thread-compatible. kernelstream-server as a process of its own; killed at the end if it still
+// runs.
 class ServerProcess {
  public:
   // `flags` come after --data_dir, --listen=127.0.0.1:0 and --metrics_listen=, and win over them.
@@ -87,7 +90,7 @@ class ServerProcess {
 
   // The address once it listens; empty if it ended instead.
   std::string WaitUntilListening();
-  void Kill();       // SIGKILL
+  void Kill();  // SIGKILL
   void Signal(int signal);
   int WaitForExit();  // its exit status, or 128 + signal
   // What it has written to standard output and error.
@@ -124,13 +127,16 @@ class StreamSession {
  private:
   grpc::ClientContext context_;
   bool half_closed_ = false;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::StreamUpdateRequest, v1::StreamUpdateResponse>> stream_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::StreamUpdateRequest, v1::StreamUpdateResponse>>
+      stream_;
   std::vector<v1::StreamUpdateResponse::Ack> acks_;
 };
 
-// Small models that learn fast: two inputs, batches of 16 rows, 64 rows of warm-up, only full batches are cut.
+// Small models that learn fast: two inputs, batches of 16 rows, 64 rows of warm-up, only full
+// batches are cut.
 v1::ModelConfig SmallConfig(const std::string& loss);
-// Row `number` of an endless sequence that is the same everywhere: two inputs; target: class 0 or 1 by their signs.
+// Row `number` of an endless sequence that is the same everywhere: two inputs; target: class 0 or 1
+// by their signs.
 v1::Sample NumberedSample(uint64_t number);
 std::vector<v1::Sample> NumberedSamples(uint64_t first, uint64_t count);
 v1::Sample DenseSample(const std::vector<float>& values, double target);
