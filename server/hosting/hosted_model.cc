@@ -174,6 +174,7 @@ absl::Status HostedModel::Reserve(uint64_t rows, uint64_t bytes) {
   }
   if (reserved_rows_ + rows > options_.max_pending_rows ||
       reserved_bytes_ + bytes > options_.max_pending_bytes) {
+    WantRoom();
     return absl::ResourceExhaustedError(absl::StrCat(
         "model \"", name(), "\": the queue is full, ", reserved_rows_, " rows wait to be learned (at most ",
         options_.max_pending_rows, " rows and ", options_.max_pending_bytes,
@@ -182,6 +183,15 @@ absl::Status HostedModel::Reserve(uint64_t rows, uint64_t bytes) {
   reserved_rows_ += rows;
   reserved_bytes_ += bytes;
   return absl::OkStatus();
+}
+
+bool HostedModel::QueueStalls() const {
+  return room_wanted_ && reserved_rows_ == pending_.size() && pending_.size() < config().batch_rows;
+}
+
+void HostedModel::WantRoom() {
+  room_wanted_ = true;
+  if (QueueStalls()) environment_.pool->Schedule(shared_from_this());
 }
 
 void HostedModel::GiveBack(uint64_t rows, uint64_t bytes) {
@@ -199,6 +209,7 @@ void HostedModel::GiveBack(uint64_t rows, uint64_t bytes) {
       callbacks.push_back(std::move(first.callback));
       space_waiters_.pop_front();
     }
+    if (!space_waiters_.empty()) WantRoom();
   }
   for (auto& callback : callbacks) callback();
 }
@@ -288,6 +299,7 @@ void HostedModel::WaitForSpace(uint64_t rows, uint64_t bytes,
                       reserved_bytes_ + bytes <= options_.max_pending_bytes;
     if (!never && !fits && WhyNoRows().ok()) {
       space_waiters_.push_back({rows, bytes, std::move(callback)});
+      WantRoom();
       return;
     }
   }

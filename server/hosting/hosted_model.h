@@ -162,6 +162,10 @@ class HostedModel final : public Runnable, public LogClient,
   void CheckRows(AppendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
   absl::Status Reserve(uint64_t rows, uint64_t bytes);
   void GiveBack(uint64_t rows, uint64_t bytes);
+  // Somebody needs room. Where the full queue holds less than one mini-batch, it is cut early, or they would wait out
+  // max_batch_delay for rows that cannot come.
+  void WantRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool QueueStalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteAtDoor(const SampleBatch& rows, Door& door) const;
   void LeaveDoor(const LogItem& item);
   void ForgetDoorIfEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
@@ -216,6 +220,7 @@ class HostedModel final : public Runnable, public LogClient,
     absl::AnyInvocable<void()> callback;
   };
   std::deque<SpaceWaiter> space_waiters_ ABSL_GUARDED_BY(mutex_);
+  bool room_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // since the last mini-batch was taken
   PendingRows pending_ ABSL_GUARDED_BY(mutex_);  // logged, not learned
   uint64_t logged_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // An early cut on its way to the log, or there already and not yet learned.

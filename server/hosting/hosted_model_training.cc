@@ -38,8 +38,11 @@ uint64_t HostedModel::NextBatch(absl::Time now, absl::Time& wake, bool& cut) {
   if (cut_state_ == CutState::kDurable) return pending_.CountUpTo(cut_sequence_);
   if (cut_state_ == CutState::kRequested) return 0;  // CutDecided schedules the next slice
   if (pending_.size() >= config().batch_rows) return config().batch_rows;
-  const absl::Time due = std::max(
-      pending_.oldest_arrival() + absl::Seconds(*config().max_batch_delay_seconds), cut_retry_);
+  const absl::Time due =
+      QueueStalls() ? cut_retry_
+                    : std::max(pending_.oldest_arrival() +
+                                   absl::Seconds(*config().max_batch_delay_seconds),
+                               cut_retry_);
   cut = now >= due;
   if (!cut) wake = due;
   return 0;
@@ -61,6 +64,7 @@ absl::Time HostedModel::TrainSlice() {
       if (count > 0) {
         taken = pending_.Take(count);
         cut_state_ = CutState::kNone;
+        room_wanted_ = !space_waiters_.empty();
         metrics_->PendingRows(pending_.size());
       } else if (cut) {
         cut_state_ = CutState::kRequested;

@@ -271,6 +271,30 @@ TEST(HostedModel, FullQueueRefusesAndLosesNothingAcknowledged) {
   EXPECT_EQ(model->snapshot()->sequence(), 24u);
 }
 
+// Rows so large, or a queue so small, that it is full before a mini-batch is: time stands still here, so nothing else cuts.
+TEST(HostedModel, FullQueueWithLessThanAMiniBatchIsCutAtOnce) {
+  MemoryStore store;
+  HostingOptions options;
+  options.max_pending_rows = 6;  // of 8
+  Host host(&store, options);
+  const auto model = host.Create("m");
+  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, 5)).ok());
+  absl::Notification space;
+  model->WaitForSpace(4, 100, [&space] { space.Notify(); });
+  space.WaitForNotification();
+  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(6, 4)).ok());
+  EXPECT_EQ(model->snapshot()->sequence(), 5u);
+  // A caller that does not wait is refused, and finds room when it comes again.
+  uint64_t refusals = 0;
+  for (auto result = AppendAndWait(*model, NumberedRows(10, 6)); !result.ok();
+       result = AppendAndWait(*model, NumberedRows(10, 6))) {
+    ASSERT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+    ++refusals;
+  }
+  EXPECT_GT(refusals, 0u);
+  EXPECT_EQ(model->logged_sequence(), 15u);
+}
+
 // Restarts at random moments, with and without checkpoints, with early cuts and rows left over.
 TEST(HostedModel, ReplayGivesTheSameFingerprint) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
