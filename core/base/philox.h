@@ -27,7 +27,7 @@ constexpr std::array<uint32_t, 2> PhiloxKey(uint64_t key) {
 }
 
 // What a counter is used for: its top byte. New uses take new values, old ones never change (models are stored as seeds).
-enum class RandomStream : uint32_t { kFrequency = 0, kPhase = 1, kReservoir = 2 };
+enum class RandomStream : uint32_t { kFrequency = 0, kPhase = 1 };
 
 // Counter of four coordinates of one feature. feature < 2^56; coordinate_group = coordinate / 4 < 2^62.
 //   word 0, 1: coordinate_group (low, high); word 2: feature (low); word 3: feature (high 24 bits) | stream << 24.

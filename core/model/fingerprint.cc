@@ -68,9 +68,26 @@ void Add(Digest128& digest, const ModelConfig& config) {
   digest.AddU64(config.warmup_rows);
 }
 
+void Add(Digest128& digest, const DecayedMean& mean) {
+  digest.AddDouble(mean.sum);
+  digest.AddDouble(mean.weight);
+}
+
+// Part of it all: which coefficients are served, and when the average starts again, follows from it.
+void Add(Digest128& digest, const ValidationState& validation) {
+  Add(digest, validation.recent_loss);
+  Add(digest, validation.recent_errors);
+  Add(digest, validation.recent_squares);
+  digest.AddDouble(validation.total_loss);
+  digest.AddDouble(validation.total_errors);
+  digest.AddDouble(validation.total_squares);
+  digest.AddU64(validation.rows);
+}
+
 void Add(Digest128& digest, const CoefficientState& coefficients) {
   digest.AddDouble(coefficients.scale);
   Add(digest, coefficients.values);
+  Add(digest, coefficients.validation);
 }
 
 }  // namespace
@@ -82,7 +99,9 @@ std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerStat
   digest.AddU64(state.updates);
   digest.AddU64(state.num_features);
   digest.AddU64(state.cursor);
+  digest.AddU64(state.dimension);
   digest.AddU64(state.input_dim);
+  digest.AddU64(state.num_outputs);
   digest.AddU64(state.warm ? 1 : 0);
   Add(digest, state.warmup);
   Add(digest, state.input_shift);

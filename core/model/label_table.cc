@@ -1,6 +1,5 @@
 #include "core/model/label_table.h"
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/field_error.h"
@@ -12,8 +11,10 @@ namespace {
 constexpr uint32_t kListedLabels = 20;
 
 std::string Listed(const std::vector<std::string>& labels) {
-  std::vector<std::string> shown(labels.begin(),
-                                 labels.begin() + std::min<size_t>(labels.size(), kListedLabels));
+  std::vector<absl::string_view> shown;
+  for (const std::string& label : labels) {
+    if (!label.empty() && shown.size() < kListedLabels) shown.push_back(label);
+  }
   return absl::StrCat(absl::StrJoin(shown, ", "),
                       labels.size() > kListedLabels
                           ? absl::StrCat(", ... (", labels.size(), " in all)")
@@ -36,66 +37,60 @@ void LabelTable::Restore(std::vector<std::string> labels) {
   }
 }
 
-LabelTable::Key LabelTable::KeyOf(const TargetView& target) const {
-  Key key;
-  key.text = RowRules::CanonicalLabel(target);
-  if (task_ == Task::kBinary && !fixed_ && !target.is_label) {
-    key.binary_index = target.value > 0 ? 1 : 0;
-  }
-  return key;
-}
-
 std::optional<uint32_t> LabelTable::Find(const TargetView& target) const {
   if (task_ == Task::kRegression) return std::nullopt;
-  const Key key = KeyOf(target);
-  if (key.binary_index.has_value()) return key.binary_index;
-  const auto it = index_.find(key.text);
-  if (it == index_.end()) return std::nullopt;
-  return it->second;
+  // By text first: "1" as a label and 1 as a number are the same label, whichever came first.
+  const auto it = index_.find(RowRules::CanonicalLabel(target));
+  if (it != index_.end()) return it->second;
+  if (task_ != Task::kBinary || fixed_ || target.is_label) return std::nullopt;
+  const uint32_t index = target.value > 0 ? 1 : 0;
+  const std::string& name = labels_[index];
+  // Both -1 and 0 are the negative label; the first one seen names it.
+  const bool same = name.empty() || (index == 0 && (name == "-1" || name == "0"));
+  return same ? std::optional(index) : std::nullopt;
 }
 
 absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
   if (task_ == Task::kRegression) {
     return InvalidField("label", "the model is a regression; it takes a number as target");
   }
-  const Key key = KeyOf(target);
-  if (const auto it = index_.find(key.text); it != index_.end()) return it->second;
+  const std::string text = RowRules::CanonicalLabel(target);
+  const std::optional<uint32_t> known = Find(target);
+  if (known.has_value() && !labels_[*known].empty()) return *known;
   const absl::string_view field = target.is_label ? "label" : "value";
   if (fixed_) {
-    return InvalidField(field, absl::StrCat("label \"", key.text, "\" is not one of the model's labels: ",
+    return InvalidField(field, absl::StrCat("label \"", text, "\" is not one of the model's labels: ",
                                             Listed(labels_)));
   }
   if (task_ == Task::kBinary) {
     uint32_t index = 0;
-    if (key.binary_index.has_value()) {
-      index = *key.binary_index;
-      // Both -1 and 0 are the negative label; the first one seen names it.
-      if (!labels_[index].empty() && index_.contains(labels_[index]) && labels_[index] != key.text) {
-        double number = 0;
-        if (absl::SimpleAtod(labels_[index], &number)) return index;
-        return InvalidField(field, absl::StrCat("number target ", key.text,
-                                                " in a model whose labels are text: ", Listed(labels_)));
+    if (!target.is_label) {
+      if (!known.has_value()) {
+        return InvalidField(field, absl::StrCat("number target ", text,
+                                                " in a model whose labels are text: ", Listed(labels_),
+                                                ". Send targets as labels"));
       }
+      index = *known;
     } else if (labels_[0].empty()) {
       index = 0;
     } else if (labels_[1].empty()) {
       index = 1;
     } else {
-      return InvalidField(field, absl::StrCat("label \"", key.text, "\" would be a third one; a model with this loss has two: ",
+      return InvalidField(field, absl::StrCat("label \"", text, "\" would be a third one; a model with this loss has two: ",
                                               Listed(labels_), ". For more, create one with loss softmax"));
     }
-    labels_[index] = key.text;
-    index_.emplace(key.text, index);
+    labels_[index] = text;
+    index_.emplace(text, index);
     return index;
   }
   if (labels_.size() >= max_labels_) {
-    return InvalidField(field, absl::StrCat("label \"", key.text, "\" would be number ", labels_.size() + 1,
+    return InvalidField(field, absl::StrCat("label \"", text, "\" would be number ", labels_.size() + 1,
                                             "; the model has room for max_labels = ", max_labels_,
                                             ". Create one with a larger max_labels"));
   }
   const uint32_t index = static_cast<uint32_t>(labels_.size());
-  labels_.push_back(key.text);
-  index_.emplace(key.text, index);
+  labels_.push_back(text);
+  index_.emplace(text, index);
   return index;
 }
 

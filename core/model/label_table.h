@@ -19,6 +19,7 @@ namespace kernelstream {
 // Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order of the log: so the same log gives the
 // same table. Binary models have at most two: number targets -1 or 0 are index 0 and 1 is index 1, whatever comes first;
 // text labels take the indices in order of appearance (so score > 0 means the second one seen; give `labels` to choose).
+// A number and its text ("1") are one label. A number whose index has another label is refused.
 class LabelTable {
  public:
   // For a regression model the table stays empty and takes nothing.
@@ -27,7 +28,8 @@ class LabelTable {
   // Index of the target's label, adding it if there is room. INVALID_ARGUMENT about "label" or "value": not one of the
   // fixed labels (they are listed, as far as that is short), or no room left.
   absl::StatusOr<uint32_t> Add(const TargetView& target);
-  // The same without adding. nullopt: not known.
+  // The same without adding. nullopt: not known. A number of a binary model has its index before it was seen, unless
+  // that index has a text label.
   std::optional<uint32_t> Find(const TargetView& target) const;
 
   // By index. A binary index whose label was not seen yet has the text "".
@@ -36,8 +38,6 @@ class LabelTable {
   void Restore(std::vector<std::string> labels);
 
  private:
-  struct Key { std::optional<uint32_t> binary_index; std::string text; };
-  Key KeyOf(const TargetView& target) const;
   Task task_;
   bool fixed_ = false;
   uint32_t max_labels_ = 0;

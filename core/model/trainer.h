@@ -28,7 +28,7 @@ class Trainer {
     FeatureCacheBudget* budget = nullptr;  // null: no cache; must outlive the trainer and its snapshots
   };
 
-  // config: complete (CompleteConfig).
+  // config: complete (CompleteConfig), else INVALID_ARGUMENT.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& config,
                                                          const Options& options);
   // Goes on where Save left off. DATA_LOSS: the state does not belong to the config or is damaged (its

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/fingerprint.h"
 #include "core/model/median_distance.h"
 #include "core/model/validation_tracker.h"
@@ -20,8 +21,11 @@ constexpr double kFarthestTarget = 30;
 absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelConfig& config,
                                                                    TrainerState state,
                                                                    const Options& options) {
-  ComponentConfig loss = config.loss;
-  auto made = MakeLoss(loss);
+  // A config that another version wrote may name what this one does not know.
+  ModelConfig complete = config;
+  if (absl::Status status = CompleteConfig(complete); !status.ok()) return status;
+  if (complete != config) return absl::InvalidArgumentError("the config is not complete");
+  auto made = MakeLoss(complete.loss);
   if (!made.ok()) return made.status();
   std::unique_ptr<Impl> impl(new Impl(config, std::move(state), options));
   impl->loss_ = *std::move(made);
@@ -38,7 +42,34 @@ absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelCo
   return impl;
 }
 
+absl::Status Trainer::Impl::CheckWarmState() const {
+  const auto damaged = [](absl::string_view what) {
+    return absl::DataLossError(absl::StrCat("the stored ", what, ": the checkpoint is damaged"));
+  };
+  if (state_.input_dim < 1 || state_.input_dim > kMaxInputDimension ||
+      state_.num_features > config_.max_features) {
+    return damaged("sizes are out of range");
+  }
+  if (state_.input_shift.size() != state_.input_inverse_scale.size() ||
+      state_.input_shift.size() > state_.input_dim) {
+    return damaged("input scales have the wrong size");
+  }
+  const UpdateRuleEntry& rule = *FindUpdateRule(config_.update_rule.name);
+  for (const ParameterDoc& parameter : rule.doc.parameters) {
+    if (!state_.rule_parameters.contains(std::string(parameter.name))) {
+      return damaged(absl::StrCat("update rule lacks its parameter ", parameter.name));
+    }
+  }
+  const size_t values = PanelsFor(state_.num_features) * state_.num_outputs * kPanelWidth;
+  if (state_.candidates.size() != 1 || candidate().last.values.size() != values ||
+      candidate().average.values.size() != (keeps_average() ? values : 0)) {
+    return damaged("coefficients have the wrong size");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::Impl::BuildWarmParts() {
+  if (absl::Status status = CheckWarmState(); !status.ok()) return status;
   auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
   if (!kernel.ok()) return kernel.status();
   kernel_ = *std::move(kernel);
@@ -47,11 +78,6 @@ absl::Status Trainer::Impl::BuildWarmParts() {
                                                  config_.max_features, options_.budget);
   rule_ = FindUpdateRule(config_.update_rule.name)
               ->make(state_.rule_parameters, *config_.l2_penalty, *loss_);
-  const size_t values = PanelsFor(state_.num_features) * state_.num_outputs * kPanelWidth;
-  if (state_.candidates.size() != 1 || candidate().last.values.size() != values ||
-      candidate().average.values.size() != (keeps_average() ? values : 0)) {
-    return absl::DataLossError("the stored coefficients have the wrong size: the checkpoint is damaged");
-  }
   return absl::OkStatus();
 }
 

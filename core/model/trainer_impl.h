@@ -70,6 +70,8 @@ class Trainer::Impl {
 
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);
   void FinishWarmUp();
+  // DATA_LOSS: a warmed-up state that cannot be computed with.
+  absl::Status CheckWarmState() const;
   // Makes what follows from the state of a warmed-up trainer.
   absl::Status BuildWarmParts();
   void Learn(const SampleBatch& batch, size_t first, size_t count);

@@ -105,7 +105,19 @@ TEST_P(Replay, DamagedStateIsDataLoss) {
   cut.candidates[0].last.values.resize(16);
   TrainerState moved = good;
   moved.step += 1;
-  for (const TrainerState& bad : {flipped, cut, moved}) {
+  // What is served, and when the average starts again, depends on these.
+  TrainerState praised = good;
+  praised.candidates[0].last.validation.recent_loss.sum /= 2;
+  TrainerState scaled = good;
+  scaled.input_inverse_scale.resize(1);
+  TrainerState wide = good;
+  wide.input_shift.resize(100);
+  wide.input_inverse_scale.resize(100);
+  TrainerState flat = good;
+  flat.input_dim = 0;
+  TrainerState bare = good;
+  bare.rule_parameters.clear();
+  for (const TrainerState& bad : {flipped, cut, moved, praised, scaled, wide, flat, bare}) {
     EXPECT_EQ(Trainer::Restore(config, bad, {&Inline(), nullptr}).status().code(),
               absl::StatusCode::kDataLoss);
   }

@@ -113,6 +113,36 @@ TEST(LabelTable, TextLabelsOfABinaryModelAreTwo) {
   EXPECT_EQ(table.Find({true, 0, "maybe"}), std::nullopt);
 }
 
+// One producer sends "1" as text, another one 1 as a number: no row may end up under the other label.
+TEST(LabelTable, NumbersAndTheirTextAreOneLabel) {
+  const ModelConfig config = SmallConfig("logistic");
+  const TargetView one{false, 1, ""}, minus{false, -1, ""}, zero{false, 0, ""};
+  LabelTable text_first(Task::kBinary, config);
+  EXPECT_EQ(*text_first.Add({true, 0, "1"}), 0u);
+  EXPECT_EQ(*text_first.Add(one), 0u);
+  EXPECT_EQ(text_first.Find(one), 0u);
+  EXPECT_EQ(FieldPathOf(text_first.Add(minus).status()), "value");  // index 0 is "1"
+  EXPECT_EQ(*text_first.Add({true, 0, "-1"}), 1u);
+  EXPECT_EQ(*text_first.Add(minus), 1u);
+  EXPECT_EQ(text_first.Find(minus), 1u);
+  EXPECT_EQ(FieldPathOf(text_first.Add(zero).status()), "value");
+  EXPECT_EQ(text_first.Find(zero), std::nullopt);
+
+  LabelTable words(Task::kBinary, config);
+  ASSERT_TRUE(words.Add({true, 0, "no"}).ok());
+  ASSERT_TRUE(words.Add({true, 0, "yes"}).ok());
+  for (const TargetView& number : {one, minus, zero}) {
+    EXPECT_EQ(FieldPathOf(words.Add(number).status()), "value");
+    EXPECT_EQ(words.Find(number), std::nullopt);
+  }
+
+  LabelTable numbers(Task::kBinary, config);
+  EXPECT_EQ(*numbers.Add(zero), 0u);
+  EXPECT_EQ(numbers.Find(minus), 0u);
+  EXPECT_EQ(*numbers.Add({true, 0, "1"}), 1u);
+  EXPECT_EQ(numbers.Find(one), 1u);
+}
+
 TEST(LabelTable, FixedLabelsTakeNothingElse) {
   ModelConfig config = SmallConfig("softmax");
   config.labels = {"cat", "dog", "7"};
