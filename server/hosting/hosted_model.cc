@@ -503,6 +503,8 @@ absl::Status HostedModel::Delete() {
     return status;
   }
   EndWaiters(absl::NotFoundError(absl::StrCat("model \"", name(), "\" has been deleted")));
+  // Rows that were being written when the first call came have put the model in line again.
+  environment_.pool->Remove(this);
   return absl::OkStatus();
 }
 
