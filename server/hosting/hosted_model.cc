@@ -209,6 +209,7 @@ void HostedModel::GiveBack(uint64_t rows, uint64_t bytes) {
       callbacks.push_back(std::move(first.callback));
       space_waiters_.pop_front();
     }
+    room_wanted_ = false;
     if (!space_waiters_.empty()) WantRoom();
   }
   for (auto& callback : callbacks) callback();

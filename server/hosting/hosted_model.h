@@ -220,7 +220,7 @@ class HostedModel final : public Runnable, public LogClient,
     absl::AnyInvocable<void()> callback;
   };
   std::deque<SpaceWaiter> space_waiters_ ABSL_GUARDED_BY(mutex_);
-  bool room_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // since the last mini-batch was taken
+  bool room_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // and none was given back since
   PendingRows pending_ ABSL_GUARDED_BY(mutex_);  // logged, not learned
   uint64_t logged_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // An early cut on its way to the log, or there already and not yet learned.

@@ -64,7 +64,6 @@ absl::Time HostedModel::TrainSlice() {
       if (count > 0) {
         taken = pending_.Take(count);
         cut_state_ = CutState::kNone;
-        room_wanted_ = !space_waiters_.empty();
         metrics_->PendingRows(pending_.size());
       } else if (cut) {
         cut_state_ = CutState::kRequested;
