@@ -43,6 +43,10 @@ class Snapshot final : public RefCounted {
   // A row's scores do not depend on the other rows, the executor, or the feature cache. Uses thread-local scratch. Always finite.
   void Score(const SampleBatch& rows, Executor& executor, double* out) const;
 
+  // What Score(rows) takes, in multiply-adds, roughly: to decide where to run it. Frequencies that have to be drawn
+  // count too.
+  uint64_t WorkOf(const SampleBatch& rows) const;
+
   size_t num_outputs() const { return num_outputs_; }
   // Scores of one row -> what a user reads (label, probabilities, value in target units).
   Prediction Link(std::span<const double> scores) const;
@@ -68,6 +72,8 @@ class Snapshot final : public RefCounted {
   friend class Trainer;
   Snapshot(std::shared_ptr<const Loss> loss, std::shared_ptr<const LabelTable> table)
       : loss_(std::move(loss)), table_(std::move(table)) {}
+  // Inputs that frequencies are needed for: the model's, or more where a sparse row has more.
+  size_t DimensionFor(const SampleBatch& rows) const;
 
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const LabelTable> table_;

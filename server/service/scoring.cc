@@ -9,8 +9,8 @@
 namespace kernelstream::server {
 namespace {
 
-// About a millisecond of evaluation.
-constexpr uint64_t kSmallFeatureRows = uint64_t{1} << 17;
+// Multiply-adds of about a millisecond.
+constexpr uint64_t kSmallWork = uint64_t{1} << 23;
 // Of one message: rows times outputs, so that an answer stays below some hundred MiB.
 constexpr uint64_t kMaxScores = uint64_t{1} << 22;
 // A probability of zero, as a logarithm can take it.
@@ -46,8 +46,7 @@ absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, con
 }
 
 bool IsSmall(const Snapshot& snapshot, const WireRows& rows) {
-  const uint64_t features = std::max<uint64_t>(1, snapshot.num_features());
-  return rows.count <= kSmallFeatureRows / features;
+  return snapshot.WorkOf(rows.rows) <= kSmallWork;
 }
 
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,

@@ -20,7 +20,7 @@ namespace kernelstream::server {
 absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, const WireRows& rows,
                          absl::string_view list);
 
-// Work too small to be worth another thread.
+// Work too small to be worth another thread: about a millisecond at most.
 bool IsSmall(const Snapshot& snapshot, const WireRows& rows);
 
 // What a caller wants to be told.

@@ -257,5 +257,36 @@ TEST(Trainer, TheAverageStartsAgainAfterTheTargetChanges) {
   EXPECT_LT(trainer->MakeSnapshot()->validation().recent_squared_error, 0.3);  // noise alone is .25
 }
 
+// Where a prediction runs is decided by this: few rows can be much work.
+TEST(Snapshot, WorkGrowsWithRowsInputsAndFrequenciesToDraw) {
+  const auto work = [](size_t dim, size_t rows, int64_t cache_bytes) {
+    FeatureCacheBudget budget(cache_bytes);
+    auto trainer = MakeTrainer(SmallConfig("square"), Inline(), &budget);
+    Feed(*trainer, SmallConfig("square"), MakeRows("square", 320, dim, 1), 0, 320);
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    trainer.reset();
+    return snapshot->WorkOf(MakeRows("square", rows, dim, 2));
+  };
+  constexpr int64_t kAll = int64_t{1} << 30;
+  EXPECT_EQ(work(8, 10, kAll), 10 * work(8, 1, kAll));
+  EXPECT_GT(work(256, 1, kAll), 8 * work(8, 1, kAll));
+  EXPECT_GT(work(256, 1, 0), 8 * work(256, 1, kAll));
+
+  // A sparse row of a model whose dimension is open, far beyond what was learned.
+  auto trainer = MakeTrainer(SmallConfig("square"));
+  SampleBatch rows;
+  const uint32_t near[] = {0, 3}, far[] = {60000};
+  for (size_t i = 0; i < 96; ++i) {
+    rows.AddSparse(near, std::vector<float>{static_cast<float>(i % 7), 1});
+    rows.SetTarget(static_cast<double>(i % 7));
+  }
+  Feed(*trainer, SmallConfig("square"), rows, 0, rows.size());
+  SampleBatch one, wide;
+  one.AppendRow(rows, 0);
+  wide.AddSparse(far, std::vector<float>{1});
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  EXPECT_GT(snapshot->WorkOf(wide), 1000 * snapshot->WorkOf(one));
+}
+
 }  // namespace
 }  // namespace kernelstream
