@@ -124,11 +124,12 @@ absl::Status Client::CheckHealth(const std::string& model) {
   const absl::Duration timeout = impl_->transport->options().call_timeout;
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   const grpc::Status answer = impl_->transport->health().Check(&context, request, &response);
-  if (absl::Status status = impl_->transport->FromGrpc(answer, timeout); !status.ok()) return status;
+  if (absl::Status status = impl_->transport->FromGrpc(answer, timeout); !status.ok())
+    return status;
   if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      model.empty() ? "the server" : absl::StrCat("model ", model), " at ", impl_->transport->address(),
-      " is not serving: it is loading or stopping"));
+  return absl::UnavailableError(
+      absl::StrCat(model.empty() ? "the server" : absl::StrCat("model ", model), " at ",
+                   impl_->transport->address(), " is not serving: it is loading or stopping"));
 }
 
 absl::StatusOr<std::vector<ComponentInfo>> Client::ListKernels() {

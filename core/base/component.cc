@@ -22,11 +22,11 @@ absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const Co
     const double value = it->second;
     const bool in_range = value >= parameter.min && value <= parameter.max;  // false for NaN
     if (!in_range || (parameter.integer && value != std::floor(value))) {
-      return InvalidField(absl::StrCat(kind, ".parameters[", parameter.name, "]"),
-                          absl::StrCat(kind, " \"", doc.name, "\" parameter ", parameter.name, " is ",
-                                       value, "; expected ",
-                                       parameter.integer ? "a whole number from " : "a number from ",
-                                       parameter.min, " to ", parameter.max, ": ", parameter.doc));
+      return InvalidField(
+          absl::StrCat(kind, ".parameters[", parameter.name, "]"),
+          absl::StrCat(kind, " \"", doc.name, "\" parameter ", parameter.name, " is ", value,
+                       "; expected ", parameter.integer ? "a whole number from " : "a number from ",
+                       parameter.min, " to ", parameter.max, ": ", parameter.doc));
     }
     complete.emplace(parameter.name, value);
   }
@@ -34,10 +34,10 @@ absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const Co
     if (complete.contains(name)) continue;
     std::vector<std::string> known;
     for (const ParameterDoc& parameter : doc.parameters) known.emplace_back(parameter.name);
-    return InvalidField(absl::StrCat(kind, ".parameters[", name, "]"),
-                        absl::StrCat(kind, " \"", doc.name, "\" has no parameter \"", name, "\"; ",
-                                     known.empty() ? "it takes none" : "known: ",
-                                     absl::StrJoin(known, ", ")));
+    return InvalidField(
+        absl::StrCat(kind, ".parameters[", name, "]"),
+        absl::StrCat(kind, " \"", doc.name, "\" has no parameter \"", name, "\"; ",
+                     known.empty() ? "it takes none" : "known: ", absl::StrJoin(known, ", ")));
   }
   return complete;
 }

@@ -6,11 +6,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace kernelstream {
 
@@ -41,8 +41,9 @@ struct ComponentDoc {
   std::span<const ParameterDoc> parameters;
 };
 
-// Checks names and ranges, and fills in the parameters that have a default. `kind` is "kernel", "loss", ...: it
-// starts the field path and the message. INVALID_ARGUMENT lists the known parameters and their ranges.
+// Checks names and ranges, and fills in the parameters that have a default. `kind` is "kernel",
+// "loss", ...: it starts the field path and the message. INVALID_ARGUMENT lists the known
+// parameters and their ranges.
 absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const ComponentDoc& doc,
                                                 const ParameterMap& given);
 

@@ -8,10 +8,10 @@
 
 namespace kernelstream {
 
-// Thread-safe. Runs task(0) ... task(count - 1), each exactly once, in any order, possibly at the same
-// time, and returns when all have finished. The caller's thread takes part, so nesting cannot deadlock.
-// Results must not depend on the number of threads: tasks write to disjoint places and whoever reduces
-// them does it afterwards, in index order.
+// Thread-safe. Runs task(0) ... task(count - 1), each exactly once, in any order, possibly at the
+// same time, and returns when all have finished. The caller's thread takes part, so nesting cannot
+// deadlock. Results must not depend on the number of threads: tasks write to disjoint places and
+// whoever reduces them does it afterwards, in index order.
 class Executor {
  public:
   virtual ~Executor() = default;

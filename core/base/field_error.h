@@ -3,14 +3,16 @@
 #define KERNELSTREAM_CORE_BASE_FIELD_ERROR_H_
 
 #include <string>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace kernelstream {
 
-// INVALID_ARGUMENT about one field. `path` is relative to the object checked, dotted, with [i] for elements
-// ("features.dense.values[7]", "kernel.parameters[bandwidth]"); the service prefixes where the object stands.
+// INVALID_ARGUMENT about one field. `path` is relative to the object checked, dotted, with [i] for
+// elements
+// ("features.dense.values[7]", "kernel.parameters[bandwidth]"); the service prefixes where the
+// object stands.
 absl::Status InvalidField(absl::string_view path, absl::string_view message);
 
 // The path given to InvalidField, or "" if the status carries none.

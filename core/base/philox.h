@@ -1,4 +1,5 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
+// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random
+// numbers: as easy as 1, 2, 3").
 #ifndef KERNELSTREAM_CORE_BASE_PHILOX_H_
 #define KERNELSTREAM_CORE_BASE_PHILOX_H_
 
@@ -26,12 +27,16 @@ constexpr std::array<uint32_t, 2> PhiloxKey(uint64_t key) {
   return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
 }
 
-// What a counter is used for: its top byte. New uses take new values, old ones never change (models are stored as seeds).
+// What a counter is used for: its top byte. New uses take new values, old ones never change (models
+// are stored as seeds).
 enum class RandomStream : uint32_t { kFrequency = 0, kPhase = 1 };
 
-// Counter of four coordinates of one feature. feature < 2^56; coordinate_group = coordinate / 4 < 2^62.
-//   word 0, 1: coordinate_group (low, high); word 2: feature (low); word 3: feature (high 24 bits) | stream << 24.
-constexpr PhiloxBlock StreamCounter(RandomStream stream, uint64_t feature, uint64_t coordinate_group) {
+// Counter of four coordinates of one feature. feature < 2^56; coordinate_group = coordinate / 4 <
+// 2^62.
+//   word 0, 1: coordinate_group (low, high); word 2: feature (low); word 3: feature (high 24 bits)
+//   | stream << 24.
+constexpr PhiloxBlock StreamCounter(RandomStream stream, uint64_t feature,
+                                    uint64_t coordinate_group) {
   return {static_cast<uint32_t>(coordinate_group), static_cast<uint32_t>(coordinate_group >> 32),
           static_cast<uint32_t>(feature),
           static_cast<uint32_t>(feature >> 32) | (static_cast<uint32_t>(stream) << 24)};

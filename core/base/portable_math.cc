@@ -66,10 +66,18 @@ double PortableExp(double x) {
   const double low = k * kLog2Low;
   const double r = high - low;
   // exp(r) = 1 + r + r^2 (1/2! + r/3! + ...); the first neglected term is below 2^-61.
-  constexpr double kInverseFactorial[] = {1.0 / 2,        1.0 / 6,         1.0 / 24,
-                                          1.0 / 120,      1.0 / 720,       1.0 / 5040,
-                                          1.0 / 40320,    1.0 / 362880,    1.0 / 3628800,
-                                          1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0,
+  constexpr double kInverseFactorial[] = {1.0 / 2,
+                                          1.0 / 6,
+                                          1.0 / 24,
+                                          1.0 / 120,
+                                          1.0 / 720,
+                                          1.0 / 5040,
+                                          1.0 / 40320,
+                                          1.0 / 362880,
+                                          1.0 / 3628800,
+                                          1.0 / 39916800,
+                                          1.0 / 479001600,
+                                          1.0 / 6227020800.0,
                                           1.0 / 87178291200.0};
   double p = 0;
   for (int n = 12; n >= 0; --n) p = p * r + kInverseFactorial[n];

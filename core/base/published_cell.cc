@@ -9,7 +9,8 @@ std::atomic<ReaderSlot*> slots{nullptr};
 
 // Takes a free slot or adds one.
 ReaderSlot* TakeSlot() {
-  for (ReaderSlot* slot = slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
+  for (ReaderSlot* slot = slots.load(std::memory_order_acquire); slot != nullptr;
+       slot = slot->next) {
     bool free = false;
     if (!slot->taken.load(std::memory_order_relaxed) &&
         slot->taken.compare_exchange_strong(free, true, std::memory_order_acquire)) {
@@ -37,7 +38,8 @@ ReaderSlot* ThisThreadSlot() {
 }
 
 void WaitForReaders() {
-  for (ReaderSlot* slot = slots.load(std::memory_order_seq_cst); slot != nullptr; slot = slot->next) {
+  for (ReaderSlot* slot = slots.load(std::memory_order_seq_cst); slot != nullptr;
+       slot = slot->next) {
     const uint64_t seen = slot->inside.load(std::memory_order_seq_cst);
     if (seen % 2 == 0) continue;
     while (slot->inside.load(std::memory_order_acquire) == seen) sched_yield();

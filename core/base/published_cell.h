@@ -61,9 +61,10 @@ class Ref {
 
 namespace published_cell_internal {
 
-// Epoch-based reclamation (Fraser 2004). A reader is inside a critical section of a few instructions: it announces itself in
-// its thread's slot, loads the pointer, takes a reference, leaves. A writer that has replaced a pointer drops
-// the old reference only after every slot was seen outside, or inside since after the replacement.
+// Epoch-based reclamation (Fraser 2004). A reader is inside a critical section of a few
+// instructions: it announces itself in its thread's slot, loads the pointer, takes a reference,
+// leaves. A writer that has replaced a pointer drops the old reference only after every slot was
+// seen outside, or inside since after the replacement.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(std::atomic<const void*>::is_always_lock_free);
 
@@ -74,18 +75,21 @@ struct alignas(64) ReaderSlot {
   ReaderSlot* next = nullptr;
 };
 
-// This thread's slot. Wait-free except for a thread's first call, which may allocate and is lock-free.
+// This thread's slot. Wait-free except for a thread's first call, which may allocate and is
+// lock-free.
 ReaderSlot* ThisThreadSlot();
 
-// Returns when every critical section that had begun before the call has ended. Writers only; critical sections are a few
-// instructions long, so this spins with yields only while such a thread is descheduled.
+// Returns when every critical section that had begun before the call has ended. Writers only;
+// critical sections are a few instructions long, so this spins with yields only while such a thread
+// is descheduled.
 void WaitForReaders();
 
 }  // namespace published_cell_internal
 
 // Thread-safe. Holds a counted reference to a T (a RefCounted).
-// Get() is wait-free: a bounded number of instructions, no lock, no retry, whatever writers do. Set() may be called by one
-// writer at a time (the caller serialises); it waits for readers that are inside Get(), never for those that hold a Ref.
+// Get() is wait-free: a bounded number of instructions, no lock, no retry, whatever writers do.
+// Set() may be called by one writer at a time (the caller serialises); it waits for readers that
+// are inside Get(), never for those that hold a Ref.
 template <typename T>
 class PublishedCell {
  public:
@@ -99,7 +103,8 @@ class PublishedCell {
   // The current object; null only if nothing was ever set.
   Ref<T> Get() const {
     published_cell_internal::ReaderSlot* slot = published_cell_internal::ThisThreadSlot();
-    // Sequentially consistent, so that a writer which does not see us inside has its new pointer seen by us.
+    // Sequentially consistent, so that a writer which does not see us inside has its new pointer
+    // seen by us.
     slot->inside.fetch_add(1, std::memory_order_seq_cst);
     Ref<T> result = Ref<T>::Share(object_.load(std::memory_order_seq_cst));
     slot->inside.fetch_add(1, std::memory_order_release);

@@ -6,7 +6,8 @@
 namespace kernelstream {
 namespace {
 
-// Frequencies that are generated for one use: at most 1 MiB at a time, so that they are used while still in the caches.
+// Frequencies that are generated for one use: at most 1 MiB at a time, so that they are used while
+// still in the caches.
 constexpr size_t kScratchFloats = size_t{1} << 18;
 
 // Memory of this thread, at least `size` long; good until the next call with the same `buffer`.
@@ -46,16 +47,14 @@ RandomFeatureMap::RandomFeatureMap(SpectralLaw law, uint64_t seed, size_t input_
       input_dim_(input_dim),
       max_features_(max_features),
       budget_(budget),
-      blocks_(budget == nullptr ? 0
-                                : (max_features + kFeaturesPerBlock - 1) / kFeaturesPerBlock) {}
+      blocks_(budget == nullptr ? 0 : (max_features + kFeaturesPerBlock - 1) / kFeaturesPerBlock) {}
 
 RandomFeatureMap::~RandomFeatureMap() {
   for (std::atomic<float*>& block : blocks_) delete[] block.load(std::memory_order_relaxed);
   if (budget_ != nullptr) budget_->GiveBack(cached_bytes());
 }
 
-std::shared_ptr<const RandomFeatureMap> RandomFeatureMap::Widen(size_t input_dim,
-                                                                bool keep) const {
+std::shared_ptr<const RandomFeatureMap> RandomFeatureMap::Widen(size_t input_dim, bool keep) const {
   return std::make_shared<RandomFeatureMap>(law_, seed_, input_dim, max_features_,
                                             keep ? budget_ : nullptr);
 }

@@ -14,7 +14,8 @@
 
 namespace kernelstream {
 
-// Thread-safe. Bytes that feature caches of all models may hold together. Outlives the maps that use it.
+// Thread-safe. Bytes that feature caches of all models may hold together. Outlives the maps that
+// use it.
 class FeatureCacheBudget {
  public:
   explicit FeatureCacheBudget(int64_t bytes) : left_(bytes), capacity_(bytes) {}
@@ -29,11 +30,11 @@ class FeatureCacheBudget {
   int64_t capacity_;
 };
 
-// Immutable in what it computes; thread-safe. The seed schedule: feature i has frequency and phase drawn from (seed, i) alone, so any
-// block may be asked for, in any order, on any machine. Source: Dai et al. 2014, Algorithms 1-2, with counter-based
-// random numbers in place of seeded generators.
-// Blocks of kFeaturesPerBlock features are kept once generated while the budget lasts; the others are generated anew
-// at each use, with the same bits. Reading a kept block is one atomic load.
+// Immutable in what it computes; thread-safe. The seed schedule: feature i has frequency and phase
+// drawn from (seed, i) alone, so any block may be asked for, in any order, on any machine. Source:
+// Dai et al. 2014, Algorithms 1-2, with counter-based random numbers in place of seeded generators.
+// Blocks of kFeaturesPerBlock features are kept once generated while the budget lasts; the others
+// are generated anew at each use, with the same bits. Reading a kept block is one atomic load.
 class RandomFeatureMap {
  public:
   // budget may be null: nothing is kept. max_features bounds the blocks that can be kept.
@@ -44,17 +45,19 @@ class RandomFeatureMap {
   RandomFeatureMap& operator=(const RandomFeatureMap&) = delete;
 
   size_t input_dim() const { return input_dim_; }
-  // The same features of wider inputs (more coordinates, the first ones unchanged). keep: with the same cache budget, else
-  // without a cache.
+  // The same features of wider inputs (more coordinates, the first ones unchanged). keep: with the
+  // same cache budget, else without a cache.
   std::shared_ptr<const RandomFeatureMap> Widen(size_t input_dim, bool keep) const;
 
-  // sums += features times coefficients over num_panels panels from the start of first_block on, block by block as
-  // CosineSums defines it; the last block may be cut. x: [rows, input_dim] scaled rows. coefficients: from the first
-  // block's first panel, [panel][output][16]. sums: [rows][num_outputs], added to in block order.
+  // sums += features times coefficients over num_panels panels from the start of first_block on,
+  // block by block as CosineSums defines it; the last block may be cut. x: [rows, input_dim] scaled
+  // rows. coefficients: from the first block's first panel, [panel][output][16]. sums:
+  // [rows][num_outputs], added to in block order.
   void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
                const float* coefficients, size_t num_outputs, double* sums) const;
 
-  // Features of panels [first_panel, first_panel + num_panels), all in one block. out: [panel][row][16].
+  // Features of panels [first_panel, first_panel + num_panels), all in one block. out:
+  // [panel][row][16].
   void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
                 float* out) const;
 

@@ -31,7 +31,8 @@ class Gaussian final : public Kernel {
 
 KernelEntry GaussianKernel() {
   return {.doc = {.name = "gaussian",
-                  .doc = "exp(-|x - x'|^2 / (2 bandwidth^2)), |.| the Euclidean norm: smooth functions; the usual first choice",
+                  .doc = "exp(-|x - x'|^2 / (2 bandwidth^2)), |.| the Euclidean norm: smooth "
+                         "functions; the usual first choice",
                   .parameters = kBandwidthParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Gaussian>(parameters.at("bandwidth"));

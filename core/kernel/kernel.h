@@ -4,9 +4,9 @@
 
 #include <memory>
 #include <span>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/base/component.h"
 #include "core/base/spectral_law.h"
 #include "core/base/field_error.h"
@@ -17,14 +17,16 @@ namespace kernelstream {
 inline constexpr double kSmallestBandwidth = 1e-6;
 inline constexpr double kLargestBandwidth = 1e9;
 
-// Immutable. k(x, x') = E[phi(x) phi(x')] with phi(x) = sqrt(2) cos(frequency . x / bandwidth + phase), frequency ~ law, phase
-// uniform on the circle (Rahimi & Recht 2007). k depends on (x - x') / bandwidth only.
+// Immutable. k(x, x') = E[phi(x) phi(x')] with phi(x) = sqrt(2) cos(frequency . x / bandwidth +
+// phase), frequency ~ law, phase uniform on the circle (Rahimi & Recht 2007). k depends on (x - x')
+// / bandwidth only.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   // Exact k(x, x'), float64, relative error <= 1e-12. x and y have the same size.
   virtual double Evaluate(std::span<const double> x, std::span<const double> y) const = 0;
-  // The distance that the bandwidth is a unit of: the median trick takes its median over pairs of rows.
+  // The distance that the bandwidth is a unit of: the median trick takes its median over pairs of
+  // rows.
   virtual double Distance(std::span<const double> x, std::span<const double> y) const = 0;
   // Law of one frequency coordinate at bandwidth 1.
   virtual SpectralLaw law() const = 0;
@@ -47,8 +49,8 @@ struct KernelEntry {
 
 // All kernels, in the order of kernel_list.inc. Lives for ever.
 std::span<const KernelEntry> KernelRegistry();
-// INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter. Returns the parameters with their defaults;
-// "bandwidth" stays absent if it is to be chosen from the data.
+// INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter. Returns the
+// parameters with their defaults; "bandwidth" stays absent if it is to be chosen from the data.
 absl::StatusOr<ParameterMap> CompleteKernel(const ComponentConfig& config);
 // config must be complete with a bandwidth.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config);

@@ -10,7 +10,8 @@ namespace {
 constexpr double kLargestConstant = 10;
 
 // The derivative of a convex loss is non-decreasing in the score: bisection.
-double BestScalar(const Loss& loss, std::span<const double> targets, std::span<const double> weights) {
+double BestScalar(const Loss& loss, std::span<const double> targets,
+                  std::span<const double> weights) {
   double low = -kLargestConstant, high = kLargestConstant;
   for (int i = 0; i < 60; ++i) {
     const double score = (low + high) / 2;

@@ -27,7 +27,9 @@ class Logistic final : public Loss {
     out[0] = -target * Sigmoid(-target * scores[0]);
   }
   double curvature() const override { return 0.25; }
-  absl::Status CheckTarget(double target) const override { return CheckBinaryTarget("logistic", target); }
+  absl::Status CheckTarget(double target) const override {
+    return CheckBinaryTarget("logistic", target);
+  }
   bool has_probabilities() const override { return true; }
   void Probabilities(std::span<const double> scores, std::span<double> out) const override {
     out[0] = Sigmoid(-scores[0]);
@@ -39,7 +41,8 @@ class Logistic final : public Loss {
 
 LossEntry LogisticLoss() {
   return {.doc = {.name = "logistic",
-                  .doc = "log(1 + exp(-y score)), y = -1 or +1: two labels, with probabilities: P(positive) = "
+                  .doc = "log(1 + exp(-y score)), y = -1 or +1: two labels, with probabilities: "
+                         "P(positive) = "
                          "1 / (1 + exp(-score))",
                   .parameters = {}},
           .make = [](const ParameterMap&) -> std::unique_ptr<const Loss> {

@@ -1,41 +1,48 @@
-// What is learned: a loss of the score, its derivative, which targets it takes, and how a score is read.
+// What is learned: a loss of the score, its derivative, which targets it takes, and how a score is
+// read.
 #ifndef KERNELSTREAM_CORE_LOSS_LOSS_H_
 #define KERNELSTREAM_CORE_LOSS_LOSS_H_
 
 #include <memory>
 #include <span>
-#include "absl/strings/string_view.h"
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/base/component.h"
 
 namespace kernelstream {
 
-// kRegression: targets are numbers; they are standardised before the loss sees them, and `value` is given back in target units.
-// kBinary: two labels; the loss sees -1 or +1. kMulticlass: labels; the loss sees the label's index.
+// kRegression: targets are numbers; they are standardised before the loss sees them, and `value` is
+// given back in target units. kBinary: two labels; the loss sees -1 or +1. kMulticlass: labels; the
+// loss sees the label's index.
 enum class Task { kRegression, kBinary, kMulticlass };
 
-// Immutable. l(score, target) of one row; convex in the scores. Scores: one, or one per label (kMulticlass).
-// Source: table of losses of Dai et al. 2014, corrected.
+// Immutable. l(score, target) of one row; convex in the scores. Scores: one, or one per label
+// (kMulticlass). Source: table of losses of Dai et al. 2014, corrected.
 class Loss {
  public:
   virtual ~Loss() = default;
   virtual Task task() const = 0;
   // scores finite. Finite for |score| <= 1e150.
   virtual double Value(std::span<const double> scores, double target) const = 0;
-  // d loss / d scores, same length as scores. At kinks the subgradient that is named in the registry.
+  // d loss / d scores, same length as scores. At kinks the subgradient that is named in the
+  // registry.
   virtual void Derivative(std::span<const double> scores, double target,
                           std::span<double> out) const = 0;
-  // h: an upper bound of the second derivative (largest eigenvalue) that the proximal step uses as curvature.
+  // h: an upper bound of the second derivative (largest eigenvalue) that the proximal step uses as
+  // curvature.
   virtual double curvature() const = 0;
-  // INVALID_ARGUMENT about field "value": not a target of this loss. target as in Value, regression in raw units.
+  // INVALID_ARGUMENT about field "value": not a target of this loss. target as in Value, regression
+  // in raw units.
   virtual absl::Status CheckTarget(double target) const = 0;
   // True if Probabilities is meaningful.
   virtual bool has_probabilities() const { return false; }
-  // scores -> probabilities of the labels (kBinary: of the negative and the positive label), adding up to 1.
+  // scores -> probabilities of the labels (kBinary: of the negative and the positive label), adding
+  // up to 1.
   virtual void Probabilities(std::span<const double> scores, std::span<double> out) const {}
-  // The constant score of least total loss over weighted targets (at least one), |score| <= 10. `out`: one score per output.
+  // The constant score of least total loss over weighted targets (at least one), |score| <= 10.
+  // `out`: one score per output.
   void BestConstant(std::span<const double> targets, std::span<const double> weights,
                     std::span<double> out) const;
 };
@@ -48,7 +55,8 @@ struct LossEntry {
 
 // All losses, in the order of loss_list.inc. Lives for ever.
 std::span<const LossEntry> LossRegistry();
-// INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter. config gets its defaults.
+// INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter. config gets its
+// defaults.
 absl::StatusOr<std::unique_ptr<const Loss>> MakeLoss(ComponentConfig& config);
 
 }  // namespace kernelstream

@@ -38,8 +38,9 @@ absl::StatusOr<std::unique_ptr<const Loss>> MakeLoss(ComponentConfig& config) {
 
 absl::Status CheckBinaryTarget(absl::string_view loss, double target) {
   if (target == 1 || target == -1) return absl::OkStatus();
-  return InvalidField("value", absl::StrCat("target is ", target, "; loss \"", loss,
-                                            "\" takes 1 (positive) and -1 or 0 (negative), or text labels"));
+  return InvalidField("value",
+                      absl::StrCat("target is ", target, "; loss \"", loss,
+                                   "\" takes 1 (positive) and -1 or 0 (negative), or text labels"));
 }
 
 absl::Status CheckClassTarget(absl::string_view loss, double target) {

@@ -14,8 +14,8 @@ class Softmax final : public Loss {
   Task task() const override { return Task::kMulticlass; }
   double Value(std::span<const double> scores, double target) const override {
     const size_t y = static_cast<size_t>(target);
-    const size_t top = static_cast<size_t>(
-        std::max_element(scores.begin(), scores.end()) - scores.begin());
+    const size_t top =
+        static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
     double others = 0;  // of exp(score - largest), the largest itself (exactly 1) left out
     for (size_t k = 0; k < scores.size(); ++k) {
       if (k != top) others += PortableExp(scores[k] - scores[top]);
@@ -34,7 +34,9 @@ class Softmax final : public Loss {
     out[y] = -others;
   }
   double curvature() const override { return 0.5; }
-  absl::Status CheckTarget(double target) const override { return CheckClassTarget("softmax", target); }
+  absl::Status CheckTarget(double target) const override {
+    return CheckClassTarget("softmax", target);
+  }
   bool has_probabilities() const override { return true; }
   void Probabilities(std::span<const double> scores, std::span<double> out) const override {
     const double top = *std::max_element(scores.begin(), scores.end());
@@ -51,7 +53,8 @@ class Softmax final : public Loss {
 
 LossEntry SoftmaxLoss() {
   return {.doc = {.name = "softmax",
-                  .doc = "log(sum of exp(scores)) - score of the label: two or more labels, with probabilities; labels are "
+                  .doc = "log(sum of exp(scores)) - score of the label: two or more labels, with "
+                         "probabilities; labels are "
                          "discovered as they appear",
                   .parameters = {}},
           .make = [](const ParameterMap&) -> std::unique_ptr<const Loss> {

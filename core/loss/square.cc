@@ -19,18 +19,21 @@ class Square final : public Loss {
     out[0] = scores[0] - target;
   }
   double curvature() const override { return 1; }
-  absl::Status CheckTarget(double target) const override { return CheckNumberTarget("square", target); }
+  absl::Status CheckTarget(double target) const override {
+    return CheckNumberTarget("square", target);
+  }
 };
 
 }  // namespace
 
 LossEntry SquareLoss() {
-  return {.doc = {.name = "square",
-                  .doc = "(score - target)^2 / 2: regression; the prediction is the mean of the target",
-                  .parameters = {}},
-          .make = [](const ParameterMap&) -> std::unique_ptr<const Loss> {
-            return std::make_unique<Square>();
-          }};
+  return {
+      .doc = {.name = "square",
+              .doc = "(score - target)^2 / 2: regression; the prediction is the mean of the target",
+              .parameters = {}},
+      .make = [](const ParameterMap&) -> std::unique_ptr<const Loss> {
+        return std::make_unique<Square>();
+      }};
 }
 
 }  // namespace kernelstream

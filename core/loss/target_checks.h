@@ -2,9 +2,8 @@
 #ifndef KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_
 #define KERNELSTREAM_CORE_LOSS_TARGET_CHECKS_H_
 
-#include "absl/strings/string_view.h"
-
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace kernelstream {
 

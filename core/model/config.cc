@@ -35,18 +35,21 @@ absl::Status CompleteRule(ModelConfig& config) {
 
 absl::Status CheckLabels(Task task, ModelConfig& config) {
   if (config.max_labels == 0) config.max_labels = 1000;
-  if (absl::Status s = CheckRange("max_labels", config.max_labels, 2u, kMaxLabels); !s.ok()) return s;
+  if (absl::Status s = CheckRange("max_labels", config.max_labels, 2u, kMaxLabels); !s.ok())
+    return s;
   if (config.labels.empty()) return absl::OkStatus();
   if (task == Task::kRegression) {
-    return InvalidField("labels", absl::StrCat("loss \"", config.loss.name,
-                                               "\" is a regression and takes no labels; leave them out"));
+    return InvalidField("labels",
+                        absl::StrCat("loss \"", config.loss.name,
+                                     "\" is a regression and takes no labels; leave them out"));
   }
   if (task == Task::kBinary && config.labels.size() != 2) {
     return InvalidField("labels", absl::StrCat("loss \"", config.loss.name, "\" takes two labels; ",
                                                config.labels.size(), " are given"));
   }
   if (config.labels.size() < 2 || config.labels.size() > config.max_labels) {
-    return InvalidField("labels", absl::StrCat(config.labels.size(), " labels are given; expected 2 to max_labels = ",
+    return InvalidField("labels", absl::StrCat(config.labels.size(),
+                                               " labels are given; expected 2 to max_labels = ",
                                                config.max_labels));
   }
   std::set<std::string> seen;
@@ -54,7 +57,8 @@ absl::Status CheckLabels(Task task, ModelConfig& config) {
     const std::string& label = config.labels[i];
     const std::string field = absl::StrCat("labels[", i, "]");
     if (label.empty() || label.size() > kMaxLabelBytes || !IsUtf8(label)) {
-      return InvalidField(field, absl::StrCat("label is not 1 to ", kMaxLabelBytes, " bytes of UTF-8"));
+      return InvalidField(field,
+                          absl::StrCat("label is not 1 to ", kMaxLabelBytes, " bytes of UTF-8"));
     }
     if (!seen.insert(label).second) {
       return InvalidField(field, absl::StrCat("label \"", Shortened(label), "\" is given twice"));
@@ -76,7 +80,8 @@ absl::Status CompleteConfig(ModelConfig& config) {
   if (absl::Status s = CheckLabels((*loss)->task(), config); !s.ok()) return s;
   if (config.sampler.empty()) config.sampler = "iid";
   if (config.sampler != "iid") {
-    return InvalidField("sampler", absl::StrCat("unknown sampler \"", Shortened(config.sampler), "\"; known: iid"));
+    return InvalidField(
+        "sampler", absl::StrCat("unknown sampler \"", Shortened(config.sampler), "\"; known: iid"));
   }
   if (!config.seed.has_value()) config.seed = 42;
   if (config.batch_rows == 0) config.batch_rows = 64;

@@ -19,8 +19,9 @@ struct FeatureChunk {
   size_t num_panels = 0;
 };
 
-// Immutable. Features 0 ... num_features - 1 in chunks of 1024, by features alone: sums are made per chunk and then
-// added in chunk order, in training and in prediction alike, so they have the same bits for any number of threads.
+// Immutable. Features 0 ... num_features - 1 in chunks of 1024, by features alone: sums are made
+// per chunk and then added in chunk order, in training and in prediction alike, so they have the
+// same bits for any number of threads.
 class FeatureChunks {
  public:
   static constexpr size_t kPanelsPerChunk = 4 * kPanelsPerBlock;

@@ -73,7 +73,8 @@ void Add(Digest128& digest, const DecayedMean& mean) {
   digest.AddDouble(mean.weight);
 }
 
-// Part of it all: which coefficients are served, and when the average starts again, follows from it.
+// Part of it all: which coefficients are served, and when the average starts again, follows from
+// it.
 void Add(Digest128& digest, const ValidationState& validation) {
   Add(digest, validation.recent_loss);
   Add(digest, validation.recent_errors);

@@ -10,8 +10,9 @@
 
 namespace kernelstream {
 
-// Digest of the config (without max_batch_delay, which changes no bit by itself) and of everything that decides
-// predictions and later steps. The same on every machine. `state.fingerprint` itself is left out.
+// Digest of the config (without max_batch_delay, which changes no bit by itself) and of everything
+// that decides predictions and later steps. The same on every machine. `state.fingerprint` itself
+// is left out.
 std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state);
 
 }  // namespace kernelstream

@@ -15,10 +15,9 @@ std::string Listed(const std::vector<std::string>& labels) {
   for (const std::string& label : labels) {
     if (!label.empty() && shown.size() < kListedLabels) shown.push_back(label);
   }
-  return absl::StrCat(absl::StrJoin(shown, ", "),
-                      labels.size() > kListedLabels
-                          ? absl::StrCat(", ... (", labels.size(), " in all)")
-                          : "");
+  return absl::StrCat(
+      absl::StrJoin(shown, ", "),
+      labels.size() > kListedLabels ? absl::StrCat(", ... (", labels.size(), " in all)") : "");
 }
 
 }  // namespace
@@ -59,16 +58,17 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
   if (known.has_value() && !labels_[*known].empty()) return *known;
   const absl::string_view field = target.is_label ? "label" : "value";
   if (fixed_) {
-    return InvalidField(field, absl::StrCat("label \"", text, "\" is not one of the model's labels: ",
-                                            Listed(labels_)));
+    return InvalidField(
+        field,
+        absl::StrCat("label \"", text, "\" is not one of the model's labels: ", Listed(labels_)));
   }
   if (task_ == Task::kBinary) {
     uint32_t index = 0;
     if (!target.is_label) {
       if (!known.has_value()) {
-        return InvalidField(field, absl::StrCat("number target ", text,
-                                                " in a model whose labels are text: ", Listed(labels_),
-                                                ". Send targets as labels"));
+        return InvalidField(
+            field, absl::StrCat("number target ", text, " in a model whose labels are text: ",
+                                Listed(labels_), ". Send targets as labels"));
       }
       index = *known;
     } else if (labels_[0].empty()) {
@@ -76,17 +76,20 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
     } else if (labels_[1].empty()) {
       index = 1;
     } else {
-      return InvalidField(field, absl::StrCat("label \"", text, "\" would be a third one; a model with this loss has two: ",
-                                              Listed(labels_), ". For more, create one with loss softmax"));
+      return InvalidField(
+          field, absl::StrCat("label \"", text,
+                              "\" would be a third one; a model with this loss has two: ",
+                              Listed(labels_), ". For more, create one with loss softmax"));
     }
     labels_[index] = text;
     index_.emplace(text, index);
     return index;
   }
   if (labels_.size() >= max_labels_) {
-    return InvalidField(field, absl::StrCat("label \"", text, "\" would be number ", labels_.size() + 1,
-                                            "; the model has room for max_labels = ", max_labels_,
-                                            ". Create one with a larger max_labels"));
+    return InvalidField(field,
+                        absl::StrCat("label \"", text, "\" would be number ", labels_.size() + 1,
+                                     "; the model has room for max_labels = ", max_labels_,
+                                     ". Create one with a larger max_labels"));
   }
   const uint32_t index = static_cast<uint32_t>(labels_.size());
   labels_.push_back(text);

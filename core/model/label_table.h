@@ -6,30 +6,32 @@
 #include <map>
 #include <optional>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
 #include "core/model/sample_batch.h"
 
 namespace kernelstream {
 
-// Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order of the log: so the same log gives the
-// same table. Binary models have at most two: number targets -1 or 0 are index 0 and 1 is index 1, whatever comes first;
-// text labels take the indices in order of appearance (so score > 0 means the second one seen; give `labels` to choose).
-// A number and its text ("1") are one label. A number whose index has another label is refused.
+// Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order
+// of the log: so the same log gives the same table. Binary models have at most two: number targets
+// -1 or 0 are index 0 and 1 is index 1, whatever comes first; text labels take the indices in order
+// of appearance (so score > 0 means the second one seen; give `labels` to choose). A number and its
+// text ("1") are one label. A number whose index has another label is refused.
 class LabelTable {
  public:
   // For a regression model the table stays empty and takes nothing.
   LabelTable(Task task, const ModelConfig& config);
 
-  // Index of the target's label, adding it if there is room. INVALID_ARGUMENT about "label" or "value": not one of the
-  // fixed labels (they are listed, as far as that is short), or no room left.
+  // Index of the target's label, adding it if there is room. INVALID_ARGUMENT about "label" or
+  // "value": not one of the fixed labels (they are listed, as far as that is short), or no room
+  // left.
   absl::StatusOr<uint32_t> Add(const TargetView& target);
-  // The same without adding. nullopt: not known. A number of a binary model has its index before it was seen, unless
-  // that index has a text label.
+  // The same without adding. nullopt: not known. A number of a binary model has its index before it
+  // was seen, unless that index has a text label.
   std::optional<uint32_t> Find(const TargetView& target) const;
 
   // By index. A binary index whose label was not seen yet has the text "".

@@ -8,8 +8,8 @@ namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Eigen chooses block sizes, and with them the order of sums, from the sizes of the caches it finds. Fixed sizes
-// give fixed bits.
+// Eigen chooses block sizes, and with them the order of sums, from the sizes of the caches it
+// finds. Fixed sizes give fixed bits.
 bool FixBlockSizes() {
   Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20);
   return true;

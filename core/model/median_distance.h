@@ -7,7 +7,8 @@
 
 namespace kernelstream {
 
-// Median of the kernel's distance over pairs of the first (at most 256) rows, equal rows left out; 1 if all rows are equal.
+// Median of the kernel's distance over pairs of the first (at most 256) rows, equal rows left out;
+// 1 if all rows are equal.
 double MedianDistance(ConstMatrixView rows, const Kernel& kernel);
 
 }  // namespace kernelstream

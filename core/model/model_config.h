@@ -28,28 +28,29 @@ inline constexpr size_t kMaxLabelBytes = 256;
 // 0 and empty mean "the default"; CompleteConfig writes the defaults in.
 struct ModelConfig {
   ComponentConfig loss;
-  ComponentConfig kernel;       // default gaussian
-  uint32_t dimension = 0;       // stays 0: taken from the first row
+  ComponentConfig kernel;  // default gaussian
+  uint32_t dimension = 0;  // stays 0: taken from the first row
   Standardize standardize = Standardize::kAuto;
   std::vector<std::string> labels;
-  uint32_t max_labels = 0;      // default 1000
+  uint32_t max_labels = 0;  // default 1000
   std::optional<double> l2_penalty;
   ComponentConfig update_rule;  // default proximal
   Averaging averaging = Averaging::kAuto;
-  std::optional<uint64_t> seed; // default 42
-  std::string sampler;          // default iid
-  uint32_t batch_rows = 0;      // default 64
+  std::optional<uint64_t> seed;                   // default 42
+  std::string sampler;                            // default iid
+  uint32_t batch_rows = 0;                        // default 64
   std::optional<double> max_batch_delay_seconds;  // default 0.020
-  uint32_t block_features = 0;  // stays 0: as many as the batch has rows
-  uint32_t max_features = 0;    // default 8192
+  uint32_t block_features = 0;                    // stays 0: as many as the batch has rows
+  uint32_t max_features = 0;                      // default 8192
   WhenFull when_full = WhenFull::kKeepLearning;
-  uint32_t warmup_rows = 0;     // default 500
+  uint32_t warmup_rows = 0;  // default 500
 
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Checks every field and fills the defaults in. INVALID_ARGUMENT with a field path (core/base/field_error.h) if
-// something is unknown (known names are listed) or out of range. Completing a complete config changes nothing.
+// Checks every field and fills the defaults in. INVALID_ARGUMENT with a field path
+// (core/base/field_error.h) if something is unknown (known names are listed) or out of range.
+// Completing a complete config changes nothing.
 absl::Status CompleteConfig(ModelConfig& config);
 
 }  // namespace kernelstream

@@ -11,21 +11,31 @@ enum Schedule { kPractical = 0, kThetaOverStep = 1, kConstant = 2 };
 
 constexpr ParameterDoc kParameters[] = {
     {.name = "schedule",
-     .doc = "step size at step t: 0 practical: 1 / sqrt((top_eigenvalue + 1/r + 1/b)^2 + t / (noise_constant^2 b r)); 1 theta / t; "
+     .doc = "step size at step t: 0 practical: 1 / sqrt((top_eigenvalue + 1/r + 1/b)^2 + t / "
+            "(noise_constant^2 b r)); 1 theta / t; "
             "2 step_size",
      .min = 0,
      .max = 2,
      .default_value = 0.0,
      .integer = true},
-    {.name = "theta", .doc = "numerator of schedule 1", .min = 1e-9, .max = 1e9, .default_value = 1.0},
-    {.name = "step_size", .doc = "step size of schedule 2", .min = 1e-9, .max = 1e9, .default_value = 0.1},
+    {.name = "theta",
+     .doc = "numerator of schedule 1",
+     .min = 1e-9,
+     .max = 1e9,
+     .default_value = 1.0},
+    {.name = "step_size",
+     .doc = "step size of schedule 2",
+     .min = 1e-9,
+     .max = 1e9,
+     .default_value = 0.1},
     {.name = "noise_constant",
      .doc = "c of schedule 0: larger steps later; diverges above about 0.5 on small blocks",
      .min = 1e-3,
      .max = 1e3,
      .default_value = 0.25},
     {.name = "top_eigenvalue",
-     .doc = "largest eigenvalue of the kernel operator, for schedule 0; absent: measured on the warm-up rows",
+     .doc = "largest eigenvalue of the kernel operator, for schedule 0; absent: measured on the "
+            "warm-up rows",
      .min = 1e-9,
      .max = 1e9,
      .default_value = std::nullopt},
@@ -35,8 +45,8 @@ constexpr ParameterDoc kParameters[] = {
 constexpr size_t kEigenvalueRows = 256;
 constexpr int kPowerIterations = 50;
 
-// Largest eigenvalue of K / m over the first m warm-up rows, by power iteration (K is non-negative, so it
-// converges from the vector of ones).
+// Largest eigenvalue of K / m over the first m warm-up rows, by power iteration (K is non-negative,
+// so it converges from the vector of ones).
 void MeasureTopEigenvalue(ConstMatrixView rows, const Kernel& kernel, ParameterMap& parameters) {
   if (parameters.contains("top_eigenvalue")) return;
   const size_t m = std::min(rows.rows, kEigenvalueRows);
@@ -62,7 +72,8 @@ void MeasureTopEigenvalue(ConstMatrixView rows, const Kernel& kernel, ParameterM
 }
 
 // Immutable. Algorithm 1 of Dai et al. 2014 in mini-batch form: with b rows and r new features,
-//   new coefficients = -(step_size / (b r)) sum_i l'_i feature(x_i),   old ones *= 1 - step_size nu.
+//   new coefficients = -(step_size / (b r)) sum_i l'_i feature(x_i),   old ones *= 1 - step_size
+//   nu.
 class NewestBlock final : public UpdateRule {
  public:
   NewestBlock(const ParameterMap& parameters, double l2_penalty, double curvature)
@@ -78,8 +89,8 @@ class NewestBlock final : public UpdateRule {
     out.decay = std::max(0.0, 1 - step_size * l2_penalty_);
     out.dual.resize(input.derivative.size());
     for (size_t i = 0; i < out.dual.size(); ++i) {
-      out.dual[i] = static_cast<float>(factor * input.weights[i / input.num_outputs] *
-                                       input.derivative[i]);
+      out.dual[i] =
+          static_cast<float>(factor * input.weights[i / input.num_outputs] * input.derivative[i]);
     }
     return out;
   }
@@ -109,15 +120,18 @@ class NewestBlock final : public UpdateRule {
 }  // namespace
 
 UpdateRuleEntry NewestBlockRule() {
-  return {.doc = {.name = "newest_block",
-                  .doc = "the paper's Algorithm 1: only the newest features get coefficients, old ones decay",
-                  .parameters = kParameters},
-          .default_l2_penalty = 1e-6,
-          .measure = &MeasureTopEigenvalue,
-          .make = [](const ParameterMap& parameters, double l2_penalty,
-                     const Loss& loss) -> std::unique_ptr<const UpdateRule> {
-            return std::make_unique<NewestBlock>(parameters, l2_penalty, loss.curvature());
-          }};
+  return {
+      .doc =
+          {.name = "newest_block",
+           .doc =
+               "the paper's Algorithm 1: only the newest features get coefficients, old ones decay",
+           .parameters = kParameters},
+      .default_l2_penalty = 1e-6,
+      .measure = &MeasureTopEigenvalue,
+      .make = [](const ParameterMap& parameters, double l2_penalty,
+                 const Loss& loss) -> std::unique_ptr<const UpdateRule> {
+        return std::make_unique<NewestBlock>(parameters, l2_penalty, loss.curvature());
+      }};
 }
 
 }  // namespace kernelstream

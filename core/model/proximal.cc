@@ -14,11 +14,12 @@ constexpr ParameterDoc kParameters[] = {
      .default_value = 1.0},
 };
 
-// Immutable. The implicit (proximal) step of a mini-batch on all features in use: with K the batch's empirical
-// kernel matrix and h the loss's curvature,
+// Immutable. The implicit (proximal) step of a mini-batch on all features in use: with K the
+// batch's empirical kernel matrix and h the loss's curvature,
 //   (h K + (c + nu b) diag(1 / weight)) v = l',   coefficients -= features' v / num_features,
-// the minimiser of the batch's quadratic bound plus (c / 2 b) |change|^2 + (nu / 2) |coefficients|^2. No step-size schedule;
-// invariant to how rows are cut into batches, to first order.
+// the minimiser of the batch's quadratic bound plus (c / 2 b) |change|^2 + (nu / 2)
+// |coefficients|^2. No step-size schedule; invariant to how rows are cut into batches, to first
+// order.
 class Proximal final : public UpdateRule {
  public:
   Proximal(double step_constant, double l2_penalty, double curvature)

@@ -37,10 +37,10 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
   const std::string where = absl::StrCat("features.", kind);
   if (!row.sparse) {
     if (row.values.empty()) {
-      return InvalidField(absl::StrCat(where, ".values"),
-                          absl::StrCat("model \"", model, "\": the row has no values; send ",
-                                       dimension == 0 ? std::string("at least one")
-                                                      : absl::StrCat(dimension)));
+      return InvalidField(
+          absl::StrCat(where, ".values"),
+          absl::StrCat("model \"", model, "\": the row has no values; send ",
+                       dimension == 0 ? std::string("at least one") : absl::StrCat(dimension)));
     }
     if (dimension == 0 && row.values.size() > kMaxInputDimension) {
       return InvalidField(absl::StrCat(where, ".values"),
@@ -48,22 +48,25 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
                                        " values; at most ", kMaxInputDimension, " are possible"));
     }
     if (dimension != 0 && row.values.size() != dimension) {
-      return InvalidField(absl::StrCat(where, ".values"),
-                          absl::StrCat("model \"", model, "\" takes ", dimension, " values per row; this row has ",
-                                       row.values.size(), ". Send ", dimension));
+      return InvalidField(
+          absl::StrCat(where, ".values"),
+          absl::StrCat("model \"", model, "\" takes ", dimension, " values per row; this row has ",
+                       row.values.size(), ". Send ", dimension));
     }
   } else {
     const uint32_t limit = dimension != 0 ? dimension : kMaxInputDimension;
     for (size_t i = 0; i < row.indices.size(); ++i) {
       if (row.indices[i] >= limit) {
         return InvalidField(absl::StrCat(where, ".indices[", i, "]"),
-                            absl::StrCat("model \"", model, "\": index ", row.indices[i], " is out of range; indices run from 0 to ",
-                                         limit - 1));
+                            absl::StrCat("model \"", model, "\": index ", row.indices[i],
+                                         " is out of range; indices run from 0 to ", limit - 1));
       }
       if (i > 0 && row.indices[i] <= row.indices[i - 1]) {
-        return InvalidField(absl::StrCat(where, ".indices[", i, "]"),
-                            absl::StrCat("model \"", model, "\": index ", row.indices[i], " follows ", row.indices[i - 1],
-                                         "; indices must be strictly increasing. Sort them and add repeated ones up"));
+        return InvalidField(
+            absl::StrCat(where, ".indices[", i, "]"),
+            absl::StrCat(
+                "model \"", model, "\": index ", row.indices[i], " follows ", row.indices[i - 1],
+                "; indices must be strictly increasing. Sort them and add repeated ones up"));
       }
     }
   }
@@ -82,26 +85,34 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
 absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& target, float weight,
                                    double offset, double scale) const {
   if (!(weight > 0) || !(weight <= kLargestWeight)) {
-    return InvalidField("weight", absl::StrCat("model \"", model, "\": weight is ", weight,
-                                               "; expected a number above 0, at most ", kLargestWeight));
+    return InvalidField("weight",
+                        absl::StrCat("model \"", model, "\": weight is ", weight,
+                                     "; expected a number above 0, at most ", kLargestWeight));
   }
   if (task() == Task::kRegression) {
     if (target.is_label) {
-      return InvalidField("label", absl::StrCat("model \"", model, "\" is a regression: send the target as a number in \"value\", not as label \"",
-                                                Shortened(target.label), "\""));
+      return InvalidField(
+          "label",
+          absl::StrCat(
+              "model \"", model,
+              "\" is a regression: send the target as a number in \"value\", not as label \"",
+              Shortened(target.label), "\""));
     }
     if (absl::Status status = loss_->CheckTarget(target.value); !status.ok()) return status;
     if (scale > 0 && std::abs(target.value - offset) > kFarthestTargetDeviations * scale) {
-      return InvalidField("value", absl::StrCat("model \"", model, "\": target ", target.value, " is more than ", kFarthestTargetDeviations,
-                                                " standard deviations (", scale, ") away from the mean of the warm-up rows (", offset,
-                                                "). Check its unit"));
+      return InvalidField(
+          "value",
+          absl::StrCat("model \"", model, "\": target ", target.value, " is more than ",
+                       kFarthestTargetDeviations, " standard deviations (", scale,
+                       ") away from the mean of the warm-up rows (", offset, "). Check its unit"));
     }
     return absl::OkStatus();
   }
   if (target.is_label) {
     if (target.label.empty() || target.label.size() > kMaxLabelBytes) {
-      return InvalidField("label", absl::StrCat("model \"", model, "\": label has ", target.label.size(), " bytes; expected 1 to ",
-                                                kMaxLabelBytes));
+      return InvalidField("label",
+                          absl::StrCat("model \"", model, "\": label has ", target.label.size(),
+                                       " bytes; expected 1 to ", kMaxLabelBytes));
     }
     if (!IsUtf8(target.label)) {
       return InvalidField("label", absl::StrCat("model \"", model, "\": label is not UTF-8"));

@@ -13,22 +13,25 @@
 
 namespace kernelstream {
 
-// Immutable. Every check is about the row alone, given the dimension; the caller keeps the dimension (the first dense row's
-// size when the config leaves it open) and the set of labels seen.
+// Immutable. Every check is about the row alone, given the dimension; the caller keeps the
+// dimension (the first dense row's size when the config leaves it open) and the set of labels seen.
 class RowRules {
  public:
   // config: complete.
   static absl::StatusOr<std::unique_ptr<const RowRules>> Create(const ModelConfig& config);
 
-  // Finite values of sane size, right number of them, sorted indices, kernel's domain. `dimension`: 0 while it is
-  // open. INVALID_ARGUMENT with a path from "features" on ("features.dense.values[7]"). `model` is named in the message.
+  // Finite values of sane size, right number of them, sorted indices, kernel's domain. `dimension`:
+  // 0 while it is open. INVALID_ARGUMENT with a path from "features" on
+  // ("features.dense.values[7]"). `model` is named in the message.
   absl::Status CheckInput(absl::string_view model, uint32_t dimension, const RowView& row) const;
-  // A target the loss takes, label not empty, UTF-8 and short; weight in (0, 1e6]. Paths "value", "label", "weight".
-  // `scale`: size of one standard deviation of the target around `offset` once the model knows it, else 0: values
-  // further than 1e4 deviations away are refused. (Those further than 30 away are learned as if they were 30 away.)
+  // A target the loss takes, label not empty, UTF-8 and short; weight in (0, 1e6]. Paths "value",
+  // "label", "weight". `scale`: size of one standard deviation of the target around `offset` once
+  // the model knows it, else 0: values further than 1e4 deviations away are refused. (Those further
+  // than 30 away are learned as if they were 30 away.)
   absl::Status CheckTarget(absl::string_view model, const TargetView& target, float weight,
                            double offset, double scale) const;
-  // The label that a classification target stands for, canonically: its text, or the number's shortest decimal form.
+  // The label that a classification target stands for, canonically: its text, or the number's
+  // shortest decimal form.
   static std::string CanonicalLabel(const TargetView& target);
 
   Task task() const { return loss_->task(); }

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace kernelstream {
 
-// One row's inputs, in memory somebody else owns. Dense: values[j] is input j. Sparse: values[i] is input indices[i],
-// indices strictly increasing, everything else 0.
+// One row's inputs, in memory somebody else owns. Dense: values[j] is input j. Sparse: values[i] is
+// input indices[i], indices strictly increasing, everything else 0.
 struct RowView {
   bool sparse = false;
   std::span<const float> values;
@@ -32,16 +33,16 @@ struct TargetView {
   absl::string_view label;
 };
 
-// Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few flat arrays:
-// no allocation per row. Rows that are only asked about have target value 0.
+// Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few
+// flat arrays: no allocation per row. Rows that are only asked about have target value 0.
 class SampleBatch {
  public:
   size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
   void Clear();
 
-  // Adds a row with target value 0 and weight 1. Returns its values, to be filled in by the caller; the pointer
-  // is good until the next change.
+  // Adds a row with target value 0 and weight 1. Returns its values, to be filled in by the caller;
+  // the pointer is good until the next change.
   float* AddDense(size_t num_values);
   void AddDense(std::span<const float> values);
   void AddSparse(std::span<const uint32_t> indices, std::span<const float> values);

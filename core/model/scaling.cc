@@ -18,7 +18,8 @@ double Quantile(const std::vector<T>& sorted, double share) {
   const auto below = static_cast<size_t>(position);
   const size_t above = std::min(below + 1, sorted.size() - 1);
   const double part = position - static_cast<double>(below);
-  return (1 - part) * static_cast<double>(sorted[below]) + part * static_cast<double>(sorted[above]);
+  return (1 - part) * static_cast<double>(sorted[below]) +
+         part * static_cast<double>(sorted[above]);
 }
 
 struct Moments {

@@ -14,21 +14,23 @@ namespace kernelstream {
 
 // Standardised inputs are clipped here, so no single value can dominate.
 inline constexpr float kInputClip = 8.0f;
-// Inputs that are used as they come are clipped here: beyond it float32 keeps nothing of a cosine's argument.
+// Inputs that are used as they come are clipped here: beyond it float32 keeps nothing of a cosine's
+// argument.
 inline constexpr float kRawInputClip = 1e6f;
 
-// Immutable. Row -> dense standardised row: (x - shift) * inverse_scale, clipped. Coordinates beyond the scale vectors
-// are used as they come.
+// Immutable. Row -> dense standardised row: (x - shift) * inverse_scale, clipped. Coordinates
+// beyond the scale vectors are used as they come.
 class InputScaling {
  public:
   // Uses inputs as they come.
   InputScaling() = default;
-  // Frozen from warm-up rows [rows, dim]: columns of zeros and ones are left alone; otherwise the shift is the median and the scale the
-  // interquartile range / 1.349 (mean and standard deviation where that is 0; 1 where the column is constant).
+  // Frozen from warm-up rows [rows, dim]: columns of zeros and ones are left alone; otherwise the
+  // shift is the median and the scale the interquartile range / 1.349 (mean and standard deviation
+  // where that is 0; 1 where the column is constant).
   static InputScaling FromRows(ConstMatrixView rows);
-  // True if the columns look like readings of one instrument (pixels, histogram bins): no value is negative and at least half
-  // of the columns that vary reach half of the largest value of all. Scaling such columns one by one would blow up
-  // the rare ones; they are best left as they come.
+  // True if the columns look like readings of one instrument (pixels, histogram bins): no value is
+  // negative and at least half of the columns that vary reach half of the largest value of all.
+  // Scaling such columns one by one would blow up the rare ones; they are best left as they come.
   static bool ShareOneUnit(ConstMatrixView rows);
   // From saved vectors.
   InputScaling(std::vector<float> shift, std::vector<float> inverse_scale);
@@ -50,8 +52,8 @@ class InputScaling {
 struct TargetScaling {
   double offset = 0;
   double scale = 1;
-  // Mean and standard deviation after values beyond 10 interquartile ranges from the median were pulled in;
-  // scale 1 for constant targets.
+  // Mean and standard deviation after values beyond 10 interquartile ranges from the median were
+  // pulled in; scale 1 for constant targets.
   static TargetScaling FromTargets(std::span<const double> targets);
 };
 

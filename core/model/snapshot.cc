@@ -42,7 +42,8 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
 void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) const {
   const size_t outputs = num_outputs_;
   if (features_ == nullptr || num_features_ == 0) {
-    for (size_t i = 0; i < rows.size(); ++i) std::copy(constant_.begin(), constant_.end(), out + i * outputs);
+    for (size_t i = 0; i < rows.size(); ++i)
+      std::copy(constant_.begin(), constant_.end(), out + i * outputs);
     return;
   }
   const size_t dimension = DimensionFor(rows);
@@ -105,8 +106,8 @@ absl::StatusOr<double> Snapshot::LossTarget(const TargetView& target) const {
   }
   const std::optional<uint32_t> index = table_->Find(target);
   if (!index.has_value()) {
-    return absl::NotFoundError(
-        absl::StrCat("the model has not seen label \"", Shortened(RowRules::CanonicalLabel(target)), "\""));
+    return absl::NotFoundError(absl::StrCat("the model has not seen label \"",
+                                            Shortened(RowRules::CanonicalLabel(target)), "\""));
   }
   return loss_->task() == Task::kBinary ? (*index == 1 ? 1.0 : -1.0) : static_cast<double>(*index);
 }

@@ -26,9 +26,9 @@ enum class ModelPhase { kWarmingUp, kLearning, kFrozen };
 
 // What was chosen from the data.
 struct ResolvedConfig {
-  uint32_t dimension = 0;            // 0 while open: no dense row was learned and the config names none
-  ParameterMap kernel_parameters;    // complete once the warm-up has ended
-  ParameterMap rule_parameters;      // complete once the warm-up has ended, with what was measured
+  uint32_t dimension = 0;  // 0 while open: no dense row was learned and the config names none
+  ParameterMap kernel_parameters;  // complete once the warm-up has ended
+  ParameterMap rule_parameters;    // complete once the warm-up has ended, with what was measured
   uint32_t standardized_inputs = 0;
   double target_offset = 0;
   double target_scale = 1;
@@ -38,13 +38,14 @@ struct ResolvedConfig {
 // Immutable. Shared by counted reference. Evaluates rows with the coefficients of one step.
 class Snapshot final : public RefCounted {
  public:
-  // Rows -> scores. out: [rows.size()][num_outputs()], score space. Rows must have passed RowRules::CheckInput; a sparse
-  // index beyond the dimension is evaluated like any other (frequencies are a pure function of the coordinate).
-  // A row's scores do not depend on the other rows, the executor, or the feature cache. Uses thread-local scratch. Always finite.
+  // Rows -> scores. out: [rows.size()][num_outputs()], score space. Rows must have passed
+  // RowRules::CheckInput; a sparse index beyond the dimension is evaluated like any other
+  // (frequencies are a pure function of the coordinate). A row's scores do not depend on the other
+  // rows, the executor, or the feature cache. Uses thread-local scratch. Always finite.
   void Score(const SampleBatch& rows, Executor& executor, double* out) const;
 
-  // What Score(rows) takes, in multiply-adds, roughly: to decide where to run it. Frequencies that have to be drawn
-  // count too.
+  // What Score(rows) takes, in multiply-adds, roughly: to decide where to run it. Frequencies that
+  // have to be drawn count too.
   uint64_t WorkOf(const SampleBatch& rows) const;
 
   size_t num_outputs() const { return num_outputs_; }
@@ -62,10 +63,13 @@ class Snapshot final : public RefCounted {
   const ValidationMetrics& validation() const { return validation_; }
   // Digest of config and the trainer's coefficients (all of them, not only the served ones).
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
-  int64_t cached_feature_bytes() const { return features_ == nullptr ? 0 : features_->cached_bytes(); }
+  int64_t cached_feature_bytes() const {
+    return features_ == nullptr ? 0 : features_->cached_bytes();
+  }
   // Loss and target units, for evaluation of labelled rows.
   const Loss& loss() const { return *loss_; }
-  // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model does not know.
+  // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model
+  // does not know.
   absl::StatusOr<double> LossTarget(const TargetView& target) const;
 
  private:
@@ -79,10 +83,10 @@ class Snapshot final : public RefCounted {
   std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const RandomFeatureMap> features_;  // null while warming up
   std::shared_ptr<const InputScaling> scaling_;
-  std::vector<float> coefficients_;                   // [panel][output][16]
+  std::vector<float> coefficients_;  // [panel][output][16]
   double coefficient_scale_ = 1;
   double inverse_bandwidth_ = 1;
-  std::vector<double> constant_;                      // added to every score, [num_outputs]
+  std::vector<double> constant_;  // added to every score, [num_outputs]
   size_t num_outputs_ = 1;
   ModelPhase phase_ = ModelPhase::kWarmingUp;
   uint64_t step_ = 0, sequence_ = 0, rows_learned_ = 0, num_features_ = 0;

@@ -3,6 +3,7 @@
 #define KERNELSTREAM_CORE_MODEL_TEXT_H_
 
 #include <string>
+
 #include "absl/strings/string_view.h"
 
 namespace kernelstream {

@@ -23,8 +23,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Restore(const ModelConfig& con
   if (!impl.ok()) return impl.status();
   if ((*impl)->CurrentFingerprint() != state.fingerprint) {
     return absl::DataLossError(
-        "the stored coefficients do not give the stored fingerprint: the checkpoint is damaged or belongs to another "
-        "config. Restore the data directory from a backup, or delete the model and stream its rows again");
+        "the stored coefficients do not give the stored fingerprint: the checkpoint is damaged or "
+        "belongs to another "
+        "config. Restore the data directory from a backup, or delete the model and stream its rows "
+        "again");
   }
   return std::unique_ptr<Trainer>(new Trainer(*std::move(impl)));
 }

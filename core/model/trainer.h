@@ -18,30 +18,32 @@
 
 namespace kernelstream {
 
-// Thread-compatible. A model as a pure function of its config and the mini-batches given to Step: equal calls give equal
-// bits, whatever the executor, the cache budget, the SIMD target (with fused multiply-add), and wherever
-// Save and Restore come in between.
+// Thread-compatible. A model as a pure function of its config and the mini-batches given to Step:
+// equal calls give equal bits, whatever the executor, the cache budget, the SIMD target (with fused
+// multiply-add), and wherever Save and Restore come in between.
 class Trainer {
  public:
   struct Options {
-    Executor* executor = nullptr;          // must outlive the trainer
-    FeatureCacheBudget* budget = nullptr;  // null: no cache; must outlive the trainer and its snapshots
+    Executor* executor = nullptr;  // must outlive the trainer
+    FeatureCacheBudget* budget =
+        nullptr;  // null: no cache; must outlive the trainer and its snapshots
   };
 
   // config: complete (CompleteConfig), else INVALID_ARGUMENT.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& config,
                                                          const Options& options);
-  // Goes on where Save left off. DATA_LOSS: the state does not belong to the config or is damaged (its
-  // coefficients do not give its fingerprint).
+  // Goes on where Save left off. DATA_LOSS: the state does not belong to the config or is damaged
+  // (its coefficients do not give its fingerprint).
   static absl::StatusOr<std::unique_ptr<Trainer>> Restore(const ModelConfig& config,
                                                           const TrainerState& state,
                                                           const Options& options);
   ~Trainer();
 
-  // Learns rows [first, first + count) of `batch`, which have passed RowRules; 1 <= count <= config.batch_rows.
-  // `sequence` is the log position of the last of them. While warming up the rows are kept; the row that completes the
-  // warm-up makes the scales final and all kept rows are learned in mini-batches of batch_rows, in order.
-  // A row that turns out not to be learnable (a label for which there is no room) is left out and counted.
+  // Learns rows [first, first + count) of `batch`, which have passed RowRules; 1 <= count <=
+  // config.batch_rows. `sequence` is the log position of the last of them. While warming up the
+  // rows are kept; the row that completes the warm-up makes the scales final and all kept rows are
+  // learned in mini-batches of batch_rows, in order. A row that turns out not to be learnable (a
+  // label for which there is no room) is left out and counted.
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
 
   // The model as it is now. Copies the served coefficients.
@@ -54,8 +56,9 @@ class Trainer {
   uint64_t rows_learned() const;
   // Rows that Step left out.
   uint64_t rows_skipped() const;
-  // Times the coefficients were set back to zero because scores had grown beyond 1e6 standardised units (a step size
-  // that is too large for the newest-block rule; the proximal rule does not do this).
+  // Times the coefficients were set back to zero because scores had grown beyond 1e6 standardised
+  // units (a step size that is too large for the newest-block rule; the proximal rule does not do
+  // this).
   uint64_t divergences() const;
 
  private:

@@ -13,7 +13,8 @@ namespace {
 
 // Coordinates for which frequencies are made at a time while the dimension is open.
 constexpr size_t kOpenDimensionStep = 16;
-// Standardised targets are pulled in to this, as inputs are clipped: one wild row must not move the model far.
+// Standardised targets are pulled in to this, as inputs are clipped: one wild row must not move the
+// model far.
 constexpr double kFarthestTarget = 30;
 
 }  // namespace
@@ -131,7 +132,8 @@ void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
   size_t needed = view.MinDimension();
   if (needed <= state_.input_dim) return;
   if (view.sparse) {
-    needed += state_.input_dim / 4;  // so that a slowly growing dimension does not remake the map each time
+    needed += state_.input_dim /
+              4;  // so that a slowly growing dimension does not remake the map each time
     needed = (needed + kOpenDimensionStep - 1) / kOpenDimensionStep * kOpenDimensionStep;
   }
   state_.input_dim = static_cast<uint32_t>(std::min<size_t>(needed, kMaxInputDimension));
@@ -167,8 +169,9 @@ void Trainer::Impl::FinishWarmUp() {
     targets[i] = rows.target(i).value;
   }
   const ConstMatrixView x(inputs.data(), rows.size(), dimension);
-  const bool standardize = config_.standardize == Standardize::kOn ||
-                           (config_.standardize == Standardize::kAuto && !InputScaling::ShareOneUnit(x));
+  const bool standardize =
+      config_.standardize == Standardize::kOn ||
+      (config_.standardize == Standardize::kAuto && !InputScaling::ShareOneUnit(x));
   if (standardize) {
     const InputScaling scaling = InputScaling::FromRows(x);
     state_.input_shift = scaling.shift();
@@ -236,8 +239,8 @@ Trainer::Impl::Served Trainer::Impl::ServedCoefficients() const {
     served.inverse_bandwidth = 1 / candidate().bandwidth;
     served.validation = MetricsOf(*loss_, coefficients.validation, state_.target_scale);
     if (average) {
-      served.serving = config_.averaging == Averaging::kUniform ? Averaging::kUniform
-                                                                : Averaging::kPolynomial;
+      served.serving =
+          config_.averaging == Averaging::kUniform ? Averaging::kUniform : Averaging::kPolynomial;
     }
     return served;
   }

@@ -15,7 +15,8 @@
 
 namespace kernelstream {
 
-// Thread-compatible. state_ is all there is to save; the other members follow from config and state.
+// Thread-compatible. state_ is all there is to save; the other members follow from config and
+// state.
 class Trainer::Impl {
  public:
   // What a snapshot takes over.
@@ -46,13 +47,13 @@ class Trainer::Impl {
  private:
   // A mini-batch after checks and scaling, and what is computed from it.
   struct Work {
-    std::vector<size_t> rows;            // indices into the batch
-    std::vector<double> targets;         // as the loss sees them
+    std::vector<size_t> rows;     // indices into the batch
+    std::vector<double> targets;  // as the loss sees them
     std::vector<double> weights;
-    std::vector<float> inputs;           // [rows][input_dim], scaled
-    std::vector<float> features;         // [panel][row][16] of all features, if they are kept
+    std::vector<float> inputs;    // [rows][input_dim], scaled
+    std::vector<float> features;  // [panel][row][16] of all features, if they are kept
     std::vector<double> last_scores, average_scores;  // [rows][num_outputs]
-    std::vector<double> gram;            // [rows][rows], sums
+    std::vector<double> gram;                         // [rows][rows], sums
     ConstMatrixView x;
   };
   // Features that a step moves: [begin, begin + size).
@@ -105,9 +106,9 @@ class Trainer::Impl {
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const InputScaling> scaling_ = std::make_shared<const InputScaling>();
-  std::shared_ptr<const Kernel> kernel_;                // once warm
-  std::shared_ptr<const RandomFeatureMap> features_;    // once warm
-  std::unique_ptr<const UpdateRule> rule_;              // once warm
+  std::shared_ptr<const Kernel> kernel_;              // once warm
+  std::shared_ptr<const RandomFeatureMap> features_;  // once warm
+  std::unique_ptr<const UpdateRule> rule_;            // once warm
 };
 
 }  // namespace kernelstream

@@ -41,23 +41,26 @@ struct CandidateState {
 };
 
 struct TrainerState {
-  uint64_t step = 0;                   // mini-batches given to Step and replayed from the warm-up
-  uint64_t updates = 0;                // those since the warm-up: t of the update rules
+  uint64_t step = 0;     // mini-batches given to Step and replayed from the warm-up
+  uint64_t updates = 0;  // those since the warm-up: t of the update rules
   uint64_t sequence = 0;
   uint64_t rows_learned = 0;
   uint64_t rows_skipped = 0;
-  uint64_t divergences = 0;            // times the coefficients were set back to zero because scores grew without bound
+  uint64_t divergences =
+      0;  // times the coefficients were set back to zero because scores grew without bound
   uint64_t num_features = 0;
-  uint64_t cursor = 0;                 // newest_block: feature at which the next block starts
-  uint32_t dimension = 0;              // the config's, or the size of the first dense row; 0: open (sparse rows only)
-  uint32_t input_dim = 0;              // coordinates that frequencies are kept for; grows while the dimension is open
+  uint64_t cursor = 0;  // newest_block: feature at which the next block starts
+  uint32_t dimension =
+      0;  // the config's, or the size of the first dense row; 0: open (sparse rows only)
+  uint32_t input_dim =
+      0;  // coordinates that frequencies are kept for; grows while the dimension is open
   uint32_t num_outputs = 1;
-  bool warm = false;                   // the warm-up has ended
-  SampleBatch warmup;                  // rows kept so far, empty once warm
+  bool warm = false;   // the warm-up has ended
+  SampleBatch warmup;  // rows kept so far, empty once warm
   std::vector<float> input_shift, input_inverse_scale;
   double target_offset = 0, target_scale = 1;
-  ParameterMap kernel_parameters;      // complete once warm
-  ParameterMap rule_parameters;        // complete once warm (with what was measured on the warm-up rows)
+  ParameterMap kernel_parameters;  // complete once warm
+  ParameterMap rule_parameters;  // complete once warm (with what was measured on the warm-up rows)
   std::vector<std::string> labels;
   std::vector<CandidateState> candidates;  // one for now
   std::array<uint8_t, 16> fingerprint{};   // of config, step and coefficients

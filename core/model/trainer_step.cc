@@ -1,4 +1,5 @@
-// One step: scores, loss derivative, growth, update, averages. The members of Trainer::Impl that do the work.
+// One step: scores, loss derivative, growth, update, averages. The members of Trainer::Impl that do
+// the work.
 #include <algorithm>
 #include <cmath>
 
@@ -8,22 +9,26 @@
 namespace kernelstream {
 namespace {
 
-// Features of a mini-batch are kept between scoring and updating up to this size, and computed again beyond it.
+// Features of a mini-batch are kept between scoring and updating up to this size, and computed
+// again beyond it.
 constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
 
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
 constexpr double kSmallestScale = 1e-6;
 
-// Scores beyond this many standardised units mean that the steps are too large and will not recover.
+// Scores beyond this many standardised units mean that the steps are too large and will not
+// recover.
 constexpr double kLargestScore = 1e6;
 
 // Polynomial-decay average: weight (eta + 1) / (t + eta) of the t-th step.
 constexpr double kAverageEta = 8;
-// The average is set back to the last coefficients when those have done this much better for this many steps.
+// The average is set back to the last coefficients when those have done this much better for this
+// many steps.
 constexpr double kRestartRatio = 0.97;
 constexpr uint64_t kStepsBeforeRestart = 20;
 
-std::vector<float> WithOutputs(const std::vector<float>& old, size_t panels, size_t from, size_t to) {
+std::vector<float> WithOutputs(const std::vector<float>& old, size_t panels, size_t from,
+                               size_t to) {
   std::vector<float> fresh(panels * to * kPanelWidth, 0.0f);
   if (old.empty()) return fresh;
   for (size_t p = 0; p < panels; ++p) {
@@ -266,7 +271,8 @@ void Trainer::Impl::UpdateAverage() {
   } else {
     for (size_t i = 0; i < c.last.values.size(); ++i) {
       const double value = c.last.scale * c.last.values[i];
-      c.average.values[i] = static_cast<float>(c.average.values[i] + rate * (value - c.average.values[i]));
+      c.average.values[i] =
+          static_cast<float>(c.average.values[i] + rate * (value - c.average.values[i]));
     }
   }
   if (uniform || c.steps_since_restart <= kStepsBeforeRestart) return;

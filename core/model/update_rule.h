@@ -17,8 +17,8 @@ namespace kernelstream {
 
 // A mini-batch as an update rule sees it, all computed with the coefficients before the step.
 struct StepInput {
-  uint64_t update = 1;         // t, from 1
-  size_t rows = 0;             // b
+  uint64_t update = 1;  // t, from 1
+  size_t rows = 0;      // b
   size_t num_outputs = 1;
   // Features the scores were computed with, and features that the rule's range covers.
   uint64_t num_features = 0;
@@ -26,11 +26,13 @@ struct StepInput {
   // l'(f_t(x_i), y_i), [rows][num_outputs], without sample weights.
   std::span<const double> derivative;
   std::span<const double> weights;  // of the samples, [rows], > 0
-  // gram[i * rows + j] = mean over the range's features of feature(i) feature(j). Only where needs_gram().
+  // gram[i * rows + j] = mean over the range's features of feature(i) feature(j). Only where
+  // needs_gram().
   std::span<const double> gram;
 };
 
-// coefficients *= decay, for all; then, in the range: coefficients(f, k) += sum_i dual[i][k] feature_f(x_i).
+// coefficients *= decay, for all; then, in the range: coefficients(f, k) += sum_i dual[i][k]
+// feature_f(x_i).
 struct StepOutput {
   double decay = 1;
   std::vector<float> dual;  // [rows][num_outputs]
@@ -40,8 +42,8 @@ struct StepOutput {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // True: the range is all features in use, new ones included. False: the newest block only, whose features the
-  // scores do not contain yet.
+  // True: the range is all features in use, new ones included. False: the newest block only, whose
+  // features the scores do not contain yet.
   virtual bool updates_all_features() const = 0;
   virtual bool needs_gram() const = 0;
   virtual StepOutput Step(const StepInput& input) const = 0;

@@ -20,8 +20,9 @@ bool IsWrong(const Loss& loss, std::span<const double> scores, double target) {
 
 }  // namespace
 
-void AddToValidation(const Loss& loss, std::span<const double> scores, std::span<const double> targets,
-                     std::span<const double> weights, ValidationState& state) {
+void AddToValidation(const Loss& loss, std::span<const double> scores,
+                     std::span<const double> targets, std::span<const double> weights,
+                     ValidationState& state) {
   const size_t rows = targets.size();
   const size_t outputs = scores.size() / rows;
   const double window =
@@ -36,8 +37,7 @@ void AddToValidation(const Loss& loss, std::span<const double> scores, std::span
     const auto row = scores.subspan(i * outputs, outputs);
     const double value = loss.Value(row, targets[i]);
     const double residual = loss.task() == Task::kRegression ? row[0] - targets[i] : 0;
-    const double wrong =
-        loss.task() != Task::kRegression && IsWrong(loss, row, targets[i]) ? 1 : 0;
+    const double wrong = loss.task() != Task::kRegression && IsWrong(loss, row, targets[i]) ? 1 : 0;
     const double errors[] = {value, wrong, residual * residual};
     for (size_t m = 0; m < 3; ++m) {
       means[m]->sum += weights[i] * errors[m];

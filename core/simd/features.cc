@@ -52,8 +52,7 @@ HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride,
         }
       }
     }
-    const float* frequencies = piece.panels.frequencies +
-                               (piece.first + done) * panel_floats +
+    const float* frequencies = piece.panels.frequencies + (piece.first + done) * panel_floats +
                                piece.first_term * kPanelWidth;
     MultiplyAdd<kRows, kPanels>(x + piece.first_term, stride, 1, piece.terms, frequencies,
                                 panel_floats, acc);
@@ -100,8 +99,8 @@ void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, C
     size_t term = 0;
     do {
       const size_t terms = std::min(max_terms, x.cols - term);
-      const Piece piece = {panels, first + p, std::min(group, count - p), x.cols, term, terms,
-                           out_stride};
+      const Piece piece = {panels, first + p, std::min(group, count - p), x.cols, term,
+                           terms,  out_stride};
       ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
         const float* tile_x = x.data + row * x.stride;
         float* tile_out = out + p * out_stride + row * kPanelWidth;
@@ -147,12 +146,11 @@ void SumRows(size_t rows, const float* features, size_t feature_stride, const fl
 // Adds one block's sums of all rows for kCols outputs, in tiles of at most kMaxRows rows.
 template <size_t kCols, size_t kMaxRows>
 HWY_INLINE void SumColumns(size_t rows, const float* features, size_t feature_stride,
-                           const float* coefficients, size_t coefficient_stride,
-                           size_t num_panels, size_t num_outputs, double* sums) {
+                           const float* coefficients, size_t coefficient_stride, size_t num_panels,
+                           size_t num_outputs, double* sums) {
   ForEachTile<kMaxRows>(rows, [&](size_t row, size_t tile) HWY_ATTR {
     SumRows<kCols, kMaxRows>(tile, features + row * kPanelWidth, feature_stride, coefficients,
-                             coefficient_stride, num_panels, num_outputs,
-                             sums + row * num_outputs);
+                             coefficient_stride, num_panels, num_outputs, sums + row * num_outputs);
   });
 }
 
@@ -175,8 +173,8 @@ void SumOutputs(size_t rows, const float* features, size_t feature_stride,
     }
   }
   for (; k < count; ++k) {
-    SumColumns<1, kTileRows>(rows, features, feature_stride, coefficients + k * kPanelWidth,
-                             stride, num_panels, num_outputs, sums + k);
+    SumColumns<1, kTileRows>(rows, features, feature_stride, coefficients + k * kPanelWidth, stride,
+                             num_panels, num_outputs, sums + k);
   }
 }
 

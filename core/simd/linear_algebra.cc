@@ -117,8 +117,8 @@ HWY_INLINE size_t UpdateTile(const float* features, size_t num_panels, size_t ro
         }
       }
     }
-    MultiplyAdd<kOutputs, kPanels>(weights, 1, num_outputs, rows,
-                                   features + done * feature_stride, feature_stride, acc);
+    MultiplyAdd<kOutputs, kPanels>(weights, 1, num_outputs, rows, features + done * feature_stride,
+                                   feature_stride, acc);
     for (size_t k = 0; k < kOutputs; ++k) {
       for (size_t p = 0; p < kPanels; ++p) {
         for (size_t i = 0; i < kRegs; ++i) {

@@ -102,7 +102,8 @@ template <size_t kCount, class Visit>
 HWY_INLINE void Unroll(Visit visit) {
   [&]<size_t... kIndex>(std::index_sequence<kIndex...>) HWY_ATTR {
     (visit(std::integral_constant<size_t, kIndex>()), ...);
-  }(std::make_index_sequence<kCount>());
+  }
+  (std::make_index_sequence<kCount>());
 }
 
 // acc[r][p] += sum over terms j of left[r * row_stride + j * term_stride] * right[p * panel_stride

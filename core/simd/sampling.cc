@@ -120,8 +120,8 @@ struct NormalTurns {
     const FloatTag d;
     const auto half = hn::Set(d, 0.5f);
     const auto size = hn::Abs(q);
-    const auto w = NegativeLog(
-        hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size)));
+    const auto w =
+        NegativeLog(hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size)));
     const auto x = hn::Sub(w, hn::Set(d, 2.5f));
     auto p = hn::Set(d, 0x1.b955a4p-27f);
     p = hn::MulAdd(p, x, hn::Set(d, 0x1.4c491p-23f));

@@ -1,20 +1,22 @@
 // The vectorised loops. core/simd is the only folder that includes hwy/; plain functions come out.
 // Each function runs on the best SIMD target of the CPU, chosen at run time (Highway).
 //
-// PANELS. Features are handled kPanelWidth = 16 at a time. Everything indexed by feature is stored in panels:
+// PANELS. Features are handled kPanelWidth = 16 at a time. Everything indexed by feature is stored
+// in panels:
 //   frequencies  [panel][coordinate][16]     phases [panel][16]
 //   features     [panel][row][16]            coefficients [panel][output][16]
 // Feature f is lane f % 16 of panel f / 16.
 //
-// SAME BITS EVERYWHERE. Lanes are virtual: always 16, made of however many registers the target needs.
-// Within a lane, sums run in the order the comments below give, one fused multiply-add per term; lanes
-// are added at the end by one fixed tree:
+// SAME BITS EVERYWHERE. Lanes are virtual: always 16, made of however many registers the target
+// needs. Within a lane, sums run in the order the comments below give, one fused multiply-add per
+// term; lanes are added at the end by one fixed tree:
 //   for (w = 8; w > 0; w /= 2) lane[i] += lane[i + w], i < w.
-// So all targets with fused multiply-add (AVX2, AVX-512, NEON, ...) give equal bits; targets without it (SSE4,
-// SSSE3) agree within the error bounds stated at each function. Row r's result never depends on
-// which other rows are in the call.
+// So all targets with fused multiply-add (AVX2, AVX-512, NEON, ...) give equal bits; targets
+// without it (SSE4, SSSE3) agree within the error bounds stated at each function. Row r's result
+// never depends on which other rows are in the call.
 //
-// Thread-safe: pure functions of their arguments. Pointers need no alignment. Nothing allocates, except where said.
+// Thread-safe: pure functions of their arguments. Pointers need no alignment. Nothing allocates,
+// except where said.
 #ifndef KERNELSTREAM_CORE_SIMD_SIMD_H_
 #define KERNELSTREAM_CORE_SIMD_SIMD_H_
 
@@ -33,17 +35,19 @@ inline constexpr size_t kPanelWidth = 16;
 inline constexpr size_t kFeaturesPerBlock = 256;
 inline constexpr size_t kPanelsPerBlock = kFeaturesPerBlock / kPanelWidth;
 
-// Frequencies of `num_panels` panels, in TURNS per unit of (input / bandwidth): a draw of `law` divided by 2 pi.
-// out: [num_panels][input_dim][16]. Panel p, lane l is feature first_feature + 16 p + l
-// (first_feature may be any multiple of 16). Coordinate j of feature f is the inverse CDF of the uniform
+// Frequencies of `num_panels` panels, in TURNS per unit of (input / bandwidth): a draw of `law`
+// divided by 2 pi. out: [num_panels][input_dim][16]. Panel p, lane l is feature first_feature + 16
+// p + l (first_feature may be any multiple of 16). Coordinate j of feature f is the inverse CDF of
+// the uniform
 //   u = ((word >> 9) + 0.5) * 2^-23,
-// word = word (j % 4) of Philox4x32-10 with key = key and counter FrequencyCounter(f, j / 4) (core/base/philox.h):
-// a pure function of (key, f, j). Relative error of each value <= 1e-6 against the exact quantile.
+// word = word (j % 4) of Philox4x32-10 with key = key and counter FrequencyCounter(f, j / 4)
+// (core/base/philox.h): a pure function of (key, f, j). Relative error of each value <= 1e-6
+// against the exact quantile.
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                        size_t input_dim, float* out);
 
-// Phases in turns, uniform on (0, 1): ((word >> 9) + 0.5) * 2^-23, word 0 of counter PhaseCounter(f).
-// out: [num_panels][16].
+// Phases in turns, uniform on (0, 1): ((word >> 9) + 0.5) * 2^-23, word 0 of counter
+// PhaseCounter(f). out: [num_panels][16].
 void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out);
 
 // A run of consecutive features, at most as many as the caller likes.
@@ -58,14 +62,15 @@ struct FeaturePanels {
 // Random Fourier features sqrt(2) cos(2 pi (x . frequency / bandwidth + phase)).
 // projection = sum over coordinates in order 0, 1, ... by fused multiply-add from 0.
 // x: [rows, input_dim], finite. out: [num_panels][rows][16], in [-sqrt2, sqrt2].
-// Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the projection: + 3e-6 * sum_j |x_j w_j| / bandwidth
-// (a phase of size |t| turns is known to |t| * 2^-24 at best).
+// Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the projection: + 3e-6 * sum_j
+// |x_j w_j| / bandwidth (a phase of size |t| turns is known to |t| * 2^-24 at best).
 void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 
-// Sums of features times coefficients without writing the features to memory; the fused evaluation loop.
-// coefficients: [num_panels][num_outputs][16]. sums: [rows][num_outputs], overwritten with float64 sums:
-// per block of kPanelsPerBlock panels (counted from the first panel of the call), lanes accumulate over the block's panels in order in float32, the
-// lane tree adds them, and block sums are added in order in float64.
+// Sums of features times coefficients without writing the features to memory; the fused evaluation
+// loop. coefficients: [num_panels][num_outputs][16]. sums: [rows][num_outputs], overwritten with
+// float64 sums: per block of kPanelsPerBlock panels (counted from the first panel of the call),
+// lanes accumulate over the block's panels in order in float32, the lane tree adds them, and block
+// sums are added in order in float64.
 void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
                 size_t num_outputs, double* sums);
 
@@ -74,25 +79,25 @@ void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coe
 void FeatureSums(const float* features, size_t num_panels, size_t rows, const float* coefficients,
                  size_t num_outputs, double* sums);
 
-// gram[i * rows + j] = sum over features f of features(i, f) * features(j, f), for all i, j (symmetric, both halves
-// written), float32. Lanes accumulate over all panels of the call in order.
+// gram[i * rows + j] = sum over features f of features(i, f) * features(j, f), for all i, j
+// (symmetric, both halves written), float32. Lanes accumulate over all panels of the call in order.
 // Relative error <= 1e-5 * sum |terms| for up to 2^16 features.
 void FeatureGram(const float* features, size_t num_panels, size_t rows, float* gram);
 
-// coefficients(f, k) += sum over rows i = 0, 1, ... of weights[i * num_outputs + k] * features(i, f):
-// the row sum starts at the old coefficient and runs by fused multiply-add in row order.
-void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows, const float* weights,
-                         size_t num_outputs, float* coefficients);
+// coefficients(f, k) += sum over rows i = 0, 1, ... of weights[i * num_outputs + k] * features(i,
+// f): the row sum starts at the old coefficient and runs by fused multiply-add in row order.
+void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows,
+                         const float* weights, size_t num_outputs, float* coefficients);
 
 // to[i] = fma(rate, from[i] - to[i], to[i]), i < count: moves an average towards a value.
 void MoveTowards(const float* from, float rate, size_t count, float* to);
 
 // For tests and benchmarks. Names as Highway prints them ("AVX2", "SSE4", ...), best first.
-std::vector<std::string> SimdTargets();       // those this CPU can run
-std::string ActiveSimdTarget();               // the one in use
+std::vector<std::string> SimdTargets();  // those this CPU can run
+std::string ActiveSimdTarget();          // the one in use
 bool SimdTargetHasFma(const std::string& name);
-// Uses `name` from now on in every thread ("" = the best again). False if the CPU cannot. Not to be called
-// while other threads are in these functions.
+// Uses `name` from now on in every thread ("" = the best again). False if the CPU cannot. Not to be
+// called while other threads are in these functions.
 bool UseSimdTarget(const std::string& name);
 
 }  // namespace kernelstream

@@ -13,8 +13,8 @@
 
 namespace kernelstream::server {
 
-// kAccepted: numbered and in memory. kDurable: survives kill -9 and power loss. kApplied: durable, and in the published
-// snapshot.
+// kAccepted: numbered and in memory. kDurable: survives kill -9 and power loss. kApplied: durable,
+// and in the published snapshot.
 enum class AckLevel { kAccepted, kDurable, kApplied };
 
 // `status` is INVALID_ARGUMENT with a field path relative to the row (core/base/field_error.h).
@@ -26,13 +26,14 @@ struct RejectedRow {
 struct AppendRequest {
   // Rows as decoded, not yet checked.
   SampleBatch rows;
-  // One per row, increasing: its producer number; its position in the call if there is no producer_id.
+  // One per row, increasing: its producer number; its position in the call if there is no
+  // producer_id.
   std::vector<uint64_t> numbers;
   // Rows that could not be decoded, by number. They come back in the result.
   std::vector<RejectedRow> rejected;
 
-  // Empty: rows are not deduplicated by number. Otherwise the batch covers numbers [producer_sequence,
-  // next_producer_sequence), refused rows included.
+  // Empty: rows are not deduplicated by number. Otherwise the batch covers numbers
+  // [producer_sequence, next_producer_sequence), refused rows included.
   std::string producer_id;
   uint64_t producer_sequence = 0;
   uint64_t next_producer_sequence = 0;
@@ -45,15 +46,16 @@ struct AppendRequest {
 };
 
 struct AppendResult {
-  // Log position of the last row taken, by this call or, for a repetition, by the one before. 0 if there is none.
-  // Not yet durable for kAccepted.
+  // Log position of the last row taken, by this call or, for a repetition, by the one before. 0 if
+  // there is none. Not yet durable for kAccepted.
   uint64_t sequence = 0;
   uint64_t rows_accepted = 0;
   std::vector<RejectedRow> rejected;    // by number
   uint64_t next_producer_sequence = 0;  // with producer_id: number that the next row should have
   // Nothing was taken because all of it had been logged before.
   bool duplicate = false;
-  // Nothing was taken because of `rejected`, and no position moved on: all_or_nothing, or every row bad and no producer.
+  // Nothing was taken because of `rejected`, and no position moved on: all_or_nothing, or every row
+  // bad and no producer.
   bool refused = false;
 };
 

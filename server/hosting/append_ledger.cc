@@ -152,8 +152,8 @@ absl::StatusOr<std::optional<LogAppend>> AppendLedger::Stage(AppendRequest& requ
     const uint64_t expected = position->next_producer_sequence;
     if (request.producer_sequence > expected) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "model \"", model_name_, "\": rows of producer \"", request.producer_id, "\" begin at number ",
-          request.producer_sequence, "; expected ", expected,
+          "model \"", model_name_, "\": rows of producer \"", request.producer_id,
+          "\" begin at number ", request.producer_sequence, "; expected ", expected,
           ". Nothing of the batch was learned. Send the rows from number ", expected, " on"));
     }
     result.next_producer_sequence = std::max(expected, request.next_producer_sequence);
@@ -175,7 +175,8 @@ absl::StatusOr<std::optional<LogAppend>> AppendLedger::Stage(AppendRequest& requ
     if (first_new == 0) {
       record.rows = std::move(request.rows);
     } else {
-      for (size_t i = first_new; i < request.rows.size(); ++i) record.rows.AppendRow(request.rows, i);
+      for (size_t i = first_new; i < request.rows.size(); ++i)
+        record.rows.AppendRow(request.rows, i);
     }
     record.first_sequence = staged_.last_sequence + 1;
     record.producer_id = request.producer_id;
@@ -194,7 +195,8 @@ absl::StatusOr<std::optional<LogAppend>> AppendLedger::Stage(AppendRequest& requ
     staged_producers_[request.producer_id] = next;
   }
   if (!request.request_id.empty()) {
-    append.request = RequestRecord{request.request_id, ++staged_.last_request, EncodeAnswer(result)};
+    append.request =
+        RequestRecord{request.request_id, ++staged_.last_request, EncodeAnswer(result)};
     staged_requests_[request.request_id] = result;
   }
   return append;

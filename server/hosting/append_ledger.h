@@ -15,8 +15,9 @@
 
 namespace kernelstream::server {
 
-// Thread-compatible. One model's sequence numbers, producers' positions and remembered requests. Exactly once is decided
-// here. What is staged counts for what is staged after it, and becomes true with Commit or untrue with Rollback.
+// Thread-compatible. One model's sequence numbers, producers' positions and remembered requests.
+// Exactly once is decided here. What is staged counts for what is staged after it, and becomes true
+// with Commit or untrue with Rollback.
 class AppendLedger {
  public:
   AppendLedger(Store* store, ModelUid uid, std::string model_name);
@@ -24,12 +25,12 @@ class AppendLedger {
   // Reads where the log stands. Before anything else, unless the model is new.
   absl::Status Load();
 
-  // Decides about a batch. Fills `result` in; nullopt: nothing to write, all of it was dealt with before
-  // (result.duplicate). Rows that were dealt with before are dropped from what is written.
+  // Decides about a batch. Fills `result` in; nullopt: nothing to write, all of it was dealt with
+  // before (result.duplicate). Rows that were dealt with before are dropped from what is written.
   // FAILED_PRECONDITION: the producer's numbers leave a gap. Errors of the store.
   // `refusal`: why new rows are refused, or OK; duplicates are acknowledged nevertheless.
-  absl::StatusOr<std::optional<LogAppend>> Stage(AppendRequest& request, const absl::Status& refusal,
-                                                 AppendResult& result);
+  absl::StatusOr<std::optional<LogAppend>> Stage(AppendRequest& request,
+                                                 const absl::Status& refusal, AppendResult& result);
   absl::StatusOr<ProducerPosition> Position(const std::string& producer_id);
 
   // About everything staged since the last of these calls.

@@ -9,7 +9,8 @@ namespace {
 class SystemClock final : public Clock {
  public:
   absl::Time Now() override {
-    return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+    return absl::UnixEpoch() +
+           absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
   }
   void Wait(absl::CondVar& condition, absl::Mutex& mutex, absl::Time deadline) override {
     condition.WaitWithTimeout(&mutex, deadline - Now());

@@ -16,7 +16,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual absl::Time Now() = 0;
-  // Like condition.Wait(&mutex), but returns at `deadline` at the latest. May return early without reason.
+  // Like condition.Wait(&mutex), but returns at `deadline` at the latest. May return early without
+  // reason.
   virtual void Wait(absl::CondVar& condition, absl::Mutex& mutex, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 
@@ -24,7 +25,8 @@ class Clock {
   static Clock* System();
 };
 
-// Thread-safe. Moves only when told to; whoever waits for the new time is woken. Objects that wait must outlive Advance.
+// Thread-safe. Moves only when told to; whoever waits for the new time is woken. Objects that wait
+// must outlive Advance.
 class ManualClock final : public Clock {
  public:
   absl::Time Now() override;

@@ -55,7 +55,8 @@ absl::StatusOr<Ref<Snapshot>> HostedModel::ServingSnapshot() const {
   absl::MutexLock lock(&mutex_);
   absl::Status why = WhyNoRows();
   if (!why.ok()) return why;
-  return absl::UnavailableError(absl::StrCat("model \"", name(), "\" is being loaded; try again soon"));
+  return absl::UnavailableError(
+      absl::StrCat("model \"", name(), "\" is being loaded; try again soon"));
 }
 
 ModelStatus HostedModel::status() const {
@@ -70,9 +71,15 @@ ModelStatus HostedModel::status() const {
     status.phase = ModelStatus::Phase::kFailed;
   } else if (life_ != Life::kLoading && status.snapshot) {
     switch (status.snapshot->phase()) {
-      case ModelPhase::kWarmingUp: status.phase = ModelStatus::Phase::kWarmingUp; break;
-      case ModelPhase::kLearning: status.phase = ModelStatus::Phase::kLearning; break;
-      case ModelPhase::kFrozen: status.phase = ModelStatus::Phase::kFrozen; break;
+      case ModelPhase::kWarmingUp:
+        status.phase = ModelStatus::Phase::kWarmingUp;
+        break;
+      case ModelPhase::kLearning:
+        status.phase = ModelStatus::Phase::kLearning;
+        break;
+      case ModelPhase::kFrozen:
+        status.phase = ModelStatus::Phase::kFrozen;
+        break;
     }
   }
   return status;
@@ -107,10 +114,11 @@ absl::Status HostedModel::WhyNoRows() const {
 absl::Status HostedModel::FrozenError() const {
   const Ref<Snapshot> snapshot = published_.Get();
   if (!snapshot || snapshot->phase() != ModelPhase::kFrozen) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "model \"", name(), "\" is frozen: it has all of its ", snapshot->num_features(),
-      " features and was created with when_full FREEZE. It goes on predicting. To learn more rows, create a model with "
-      "a larger max_features or with when_full KEEP_LEARNING"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("model \"", name(), "\" is frozen: it has all of its ", snapshot->num_features(),
+                   " features and was created with when_full FREEZE. It goes on predicting. To "
+                   "learn more rows, create a model with "
+                   "a larger max_features or with when_full KEEP_LEARNING"));
 }
 
 absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snapshot* snapshot) {
@@ -122,8 +130,7 @@ absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snap
   const double offset = warm ? snapshot->resolved().target_offset : 0;
   const double scale = warm ? snapshot->resolved().target_scale : 0;
   const TargetView target = rows.target(i);
-  if (absl::Status status =
-          rules_->CheckTarget(name(), target, rows.weight(i), offset, scale);
+  if (absl::Status status = rules_->CheckTarget(name(), target, rows.weight(i), offset, scale);
       !status.ok()) {
     return status;
   }
@@ -175,10 +182,11 @@ absl::Status HostedModel::Reserve(uint64_t rows, uint64_t bytes) {
   if (reserved_rows_ + rows > options_.max_pending_rows ||
       reserved_bytes_ + bytes > options_.max_pending_bytes) {
     WantRoom();
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "model \"", name(), "\": the queue is full, ", reserved_rows_, " rows wait to be learned (at most ",
-        options_.max_pending_rows, " rows and ", options_.max_pending_bytes,
-        " bytes). Nothing of the batch was learned. Send it again a little later"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("model \"", name(), "\": the queue is full, ", reserved_rows_,
+                     " rows wait to be learned (at most ", options_.max_pending_rows, " rows and ",
+                     options_.max_pending_bytes,
+                     " bytes). Nothing of the batch was learned. Send it again a little later"));
   }
   reserved_rows_ += rows;
   reserved_bytes_ += bytes;
@@ -222,7 +230,8 @@ void HostedModel::NoteAtDoor(const SampleBatch& rows, Door& door) const {
       door.dimension = static_cast<uint32_t>(row.values.size());
     }
     // A label for which there is no room is left out by the trainer too.
-    if (rules_->task() != Task::kRegression) door.labels->Add(rows.target(i)).status().IgnoreError();
+    if (rules_->task() != Task::kRegression)
+      door.labels->Add(rows.target(i)).status().IgnoreError();
   }
 }
 
@@ -260,7 +269,8 @@ void HostedModel::Append(AppendRequest request, AppendCallback callback) {
 
   AppendResult refused;
   {
-    // Held until the item is in line: the log has to have the rows in the order in which they passed.
+    // Held until the item is in line: the log has to have the rows in the order in which they
+    // passed.
     absl::MutexLock lock(&door_mutex_);
     CheckRows(request);
     rows_rejected_.fetch_add(request.rejected.size(), std::memory_order_relaxed);
@@ -291,8 +301,7 @@ void HostedModel::Append(AppendRequest request, AppendCallback callback) {
   }
 }
 
-void HostedModel::WaitForSpace(uint64_t rows, uint64_t bytes,
-                               absl::AnyInvocable<void()> callback) {
+void HostedModel::WaitForSpace(uint64_t rows, uint64_t bytes, absl::AnyInvocable<void()> callback) {
   {
     absl::MutexLock lock(&mutex_);
     const bool never = rows > options_.max_pending_rows || bytes > options_.max_pending_bytes;
@@ -492,8 +501,8 @@ absl::Status HostedModel::Delete() {
   }
   environment_.pool->Remove(this);
   // After all that is in line for the log: nothing is written about the model afterwards.
-  absl::Status status = environment_.log->RunAndWait(
-      [this] { return environment_.store->DeleteModel(uid()); });
+  absl::Status status =
+      environment_.log->RunAndWait([this] { return environment_.store->DeleteModel(uid()); });
   {
     absl::MutexLock lock(&mutex_);
     life_ = status.ok() ? Life::kDeleted : before;

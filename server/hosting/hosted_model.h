@@ -49,7 +49,8 @@ struct HostingOptions {
   // Of one model: rows taken in and not yet learned.
   uint64_t max_pending_rows = 65536;
   uint64_t max_pending_bytes = uint64_t{64} << 20;
-  // A checkpoint is taken after this much training, or after 20 times what the last checkpoint took if that is longer.
+  // A checkpoint is taken after this much training, or after 20 times what the last checkpoint took
+  // if that is longer.
   absl::Duration checkpoint_interval = absl::Seconds(2);
   // With unsaved steps and nothing to learn for this long, a checkpoint is taken anyway.
   absl::Duration checkpoint_idle = absl::Seconds(3);
@@ -64,13 +65,15 @@ struct ModelStatus {
   Ref<Snapshot> snapshot;      // null: nothing to serve
 };
 
-// Thread-safe. Takes rows in (check, reserve room, log, acknowledge), learns them on the pool's threads, publishes
-// snapshots. Owns the trainer (one slice at a time) and the queue; borrows the environment.
-// snapshot() takes no lock and its step never goes back.
-class HostedModel final : public Runnable, public LogClient,
+// Thread-safe. Takes rows in (check, reserve room, log, acknowledge), learns them on the pool's
+// threads, publishes snapshots. Owns the trainer (one slice at a time) and the queue; borrows the
+// environment. snapshot() takes no lock and its step never goes back.
+class HostedModel final : public Runnable,
+                          public LogClient,
                           public std::enable_shared_from_this<HostedModel> {
  public:
-  // `is_new`: the store holds nothing of the model yet; it serves at once. Otherwise it is loading until its first slice has run.
+  // `is_new`: the store holds nothing of the model yet; it serves at once. Otherwise it is loading
+  // until its first slice has run.
   static absl::StatusOr<std::shared_ptr<HostedModel>> Make(StoredModel stored, bool is_new,
                                                            const HostingEnvironment& environment,
                                                            const HostingOptions& options);
@@ -91,20 +94,22 @@ class HostedModel final : public Runnable, public LogClient,
 
   // Wait-free. Null while loading and for a failed model without a good state.
   Ref<Snapshot> snapshot() const { return published_.Get(); }
-  // A snapshot, or why there is none: UNAVAILABLE while loading, FAILED_PRECONDITION if failed. Wait-free if there is one.
+  // A snapshot, or why there is none: UNAVAILABLE while loading, FAILED_PRECONDITION if failed.
+  // Wait-free if there is one.
   absl::StatusOr<Ref<Snapshot>> ServingSnapshot() const;
   ModelStatus status() const;
 
-  // Checks every row, takes the good ones. Never blocks on disk or training. Errors (nothing of the batch is learned):
+  // Checks every row, takes the good ones. Never blocks on disk or training. Errors (nothing of the
+  // batch is learned):
   //   RESOURCE_EXHAUSTED   queue full (WaitForSpace), or disk full
-  //   FAILED_PRECONDITION  frozen, failed, or a gap in the producer's numbers (the expected one is named)
-  //   INVALID_ARGUMENT     more rows than the queue can ever hold
-  //   UNAVAILABLE          loading, draining, or the disk failed
-  //   NOT_FOUND            deleted
+  //   FAILED_PRECONDITION  frozen, failed, or a gap in the producer's numbers (the expected one is
+  //   named) INVALID_ARGUMENT     more rows than the queue can ever hold UNAVAILABLE loading,
+  //   draining, or the disk failed NOT_FOUND            deleted
   // Bad rows are not an error: they are in the result (see AppendResult::refused).
   // What had been logged before is acknowledged and not learned again, also by a frozen model.
   void Append(AppendRequest request, AppendCallback callback);
-  // Calls back once a batch of this size would have room, or at once if the model takes no rows (Append says why).
+  // Calls back once a batch of this size would have room, or at once if the model takes no rows
+  // (Append says why).
   void WaitForSpace(uint64_t rows, uint64_t bytes, absl::AnyInvocable<void()> callback);
 
   using PositionCallback = absl::AnyInvocable<void(absl::StatusOr<ProducerPosition>)>;
@@ -113,8 +118,9 @@ class HostedModel final : public Runnable, public LogClient,
 
   using WaitId = uint64_t;
   using WaitCallback = absl::AnyInvocable<void(absl::Status)>;
-  // Calls back once the published snapshot's sequence is at least `sequence`: OK; or NOT_FOUND deleted,
-  // FAILED_PRECONDITION failed, UNAVAILABLE stopped. On this thread if that is so already; then the result is 0.
+  // Calls back once the published snapshot's sequence is at least `sequence`: OK; or NOT_FOUND
+  // deleted, FAILED_PRECONDITION failed, UNAVAILABLE stopped. On this thread if that is so already;
+  // then the result is 0.
   WaitId WaitForSequence(uint64_t sequence, WaitCallback callback);
   // True: the callback was dropped. False: it has been called or is about to be.
   bool CancelWait(WaitId id);
@@ -125,13 +131,16 @@ class HostedModel final : public Runnable, public LogClient,
   ModelMetrics& metrics() const { return *metrics_; }
   const RowRules& rules() const { return *rules_; }
 
-  // For the registry. Stop taking rows; then nothing new is logged once the log writer has run what it had.
+  // For the registry. Stop taking rows; then nothing new is logged once the log writer has run what
+  // it had.
   void BeginDrain();
-  // No full mini-batch is left to learn and nobody waits for a logged row (or the model is not serving).
+  // No full mini-batch is left to learn and nobody waits for a logged row (or the model is not
+  // serving).
   bool Drained() const;
   // Ends learning and writes a checkpoint if there are unsaved steps. Waiters get UNAVAILABLE.
   void Stop();
-  // Removes the model from the store and ends it: callers that wait get NOT_FOUND. On error the model goes on.
+  // Removes the model from the store and ends it: callers that wait get NOT_FOUND. On error the
+  // model goes on.
   absl::Status Delete();
 
   // Runnable.
@@ -162,8 +171,8 @@ class HostedModel final : public Runnable, public LogClient,
   void CheckRows(AppendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
   absl::Status Reserve(uint64_t rows, uint64_t bytes);
   void GiveBack(uint64_t rows, uint64_t bytes);
-  // Somebody needs room. Where the full queue holds less than one mini-batch, it is cut early, or they would wait out
-  // max_batch_delay for rows that cannot come.
+  // Somebody needs room. Where the full queue holds less than one mini-batch, it is cut early, or
+  // they would wait out max_batch_delay for rows that cannot come.
   void WantRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool QueueStalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteAtDoor(const SampleBatch& rows, Door& door) const;
@@ -174,9 +183,10 @@ class HostedModel final : public Runnable, public LogClient,
 
   // Learning; in slices only.
   absl::Time TrainSlice();
-  // Rows that the next mini-batch has, 0 if it is not complete. Then `wake` says when to look again, or `cut` that an early
-  // cut is to be logged.
-  uint64_t NextBatch(absl::Time now, absl::Time& wake, bool& cut) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Rows that the next mini-batch has, 0 if it is not complete. Then `wake` says when to look
+  // again, or `cut` that an early cut is to be logged.
+  uint64_t NextBatch(absl::Time now, absl::Time& wake, bool& cut)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RequestCut(uint64_t sequence);
   // One step. How long it took.
   absl::Duration Step(const PendingRows::Taken& taken);
@@ -204,9 +214,9 @@ class HostedModel final : public Runnable, public LogClient,
 
   // Lock order: door_mutex_, then mutex_.
   mutable absl::Mutex door_mutex_;
-  Door door_ ABSL_GUARDED_BY(door_mutex_);      // with everything that was let in
-  Door logged_ ABSL_GUARDED_BY(door_mutex_);    // with everything that was logged
-  uint64_t at_door_ ABSL_GUARDED_BY(door_mutex_) = 0;  // let in, not yet logged or dropped
+  Door door_ ABSL_GUARDED_BY(door_mutex_);                // with everything that was let in
+  Door logged_ ABSL_GUARDED_BY(door_mutex_);              // with everything that was logged
+  uint64_t at_door_ ABSL_GUARDED_BY(door_mutex_) = 0;     // let in, not yet logged or dropped
   bool door_dirty_ ABSL_GUARDED_BY(door_mutex_) = false;  // something let in was dropped
 
   mutable absl::Mutex mutex_;
@@ -221,7 +231,7 @@ class HostedModel final : public Runnable, public LogClient,
   };
   std::deque<SpaceWaiter> space_waiters_ ABSL_GUARDED_BY(mutex_);
   bool room_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // and none was given back since
-  PendingRows pending_ ABSL_GUARDED_BY(mutex_);  // logged, not learned
+  PendingRows pending_ ABSL_GUARDED_BY(mutex_);       // logged, not learned
   uint64_t logged_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // An early cut on its way to the log, or there already and not yet learned.
   enum class CutState { kNone, kRequested, kDurable };

@@ -30,8 +30,11 @@ void HostedModel::Load() {
     if (life_ == Life::kLoading) life_ = Life::kServing;
   }
   Log(LogLevel::kInfo, "recovered",
-      {{"model", name()}, {"checkpoint_step", checkpoint_step}, {"step", trainer_->step()},
-       {"replayed_rows", replayed_rows_}, {"skipped_rows", trainer_->rows_skipped()},
+      {{"model", name()},
+       {"checkpoint_step", checkpoint_step},
+       {"step", trainer_->step()},
+       {"replayed_rows", replayed_rows_},
+       {"skipped_rows", trainer_->rows_skipped()},
        {"seconds", absl::ToDoubleSeconds(environment_.clock->Now() - begin)}});
 }
 
@@ -79,13 +82,14 @@ absl::Status HostedModel::Replay() {
       if (count > 0) learn(count);
       return absl::OkStatus();
     }
-    // A cut inside the rows so far would have come by now: full mini-batches among them are certain.
+    // A cut inside the rows so far would have come by now: full mini-batches among them are
+    // certain.
     while (rows.size() >= batch_rows) learn(batch_rows);
     RowsRecord& record = std::get<RowsRecord>(entry);
     if (record.first_sequence > last_sequence + 1) {
-      return absl::DataLossError(absl::StrCat(
-          "the stored log lacks the rows after sequence ", last_sequence,
-          ". Restore the data directory from a backup, or delete the model"));
+      return absl::DataLossError(
+          absl::StrCat("the stored log lacks the rows after sequence ", last_sequence,
+                       ". Restore the data directory from a backup, or delete the model"));
     }
     // A record that straddles the checkpoint: its first rows are in the state.
     const uint64_t skip = last_sequence + 1 - record.first_sequence;
@@ -96,8 +100,8 @@ absl::Status HostedModel::Replay() {
     last_sequence = std::max(last_sequence, record.last_sequence());
     if (skip >= record.rows.size()) return absl::OkStatus();
     const uint64_t bytes = record.rows.bytes();
-    rows.Push(std::move(record.rows), skip, record.first_sequence + skip,
-              environment_.clock->Now(), bytes);
+    rows.Push(std::move(record.rows), skip, record.first_sequence + skip, environment_.clock->Now(),
+              bytes);
     return absl::OkStatus();
   };
   if (absl::Status status = environment_.store->ReadLog(uid(), from, apply); !status.ok()) {
@@ -105,10 +109,10 @@ absl::Status HostedModel::Replay() {
   }
   while (rows.size() >= batch_rows) learn(batch_rows);
   if (last_sequence != ledger_.last_sequence()) {
-    return absl::DataLossError(absl::StrCat(
-        "the stored log ends at sequence ", last_sequence, " and was written up to ",
-        ledger_.last_sequence(),
-        ". Restore the data directory from a backup, or delete the model"));
+    return absl::DataLossError(
+        absl::StrCat("the stored log ends at sequence ", last_sequence, " and was written up to ",
+                     ledger_.last_sequence(),
+                     ". Restore the data directory from a backup, or delete the model"));
   }
   last_learned_ = environment_.clock->Now();
   {

@@ -39,10 +39,10 @@ uint64_t HostedModel::NextBatch(absl::Time now, absl::Time& wake, bool& cut) {
   if (cut_state_ == CutState::kRequested) return 0;  // CutDecided schedules the next slice
   if (pending_.size() >= config().batch_rows) return config().batch_rows;
   const absl::Time due =
-      QueueStalls() ? cut_retry_
-                    : std::max(pending_.oldest_arrival() +
-                                   absl::Seconds(*config().max_batch_delay_seconds),
-                               cut_retry_);
+      QueueStalls()
+          ? cut_retry_
+          : std::max(pending_.oldest_arrival() + absl::Seconds(*config().max_batch_delay_seconds),
+                     cut_retry_);
   cut = now >= due;
   if (!cut) wake = due;
   return 0;
@@ -150,9 +150,12 @@ void HostedModel::Publish() {
 
 void HostedModel::ReportPhase() {
   switch (trainer_->phase()) {
-    case ModelPhase::kWarmingUp: return metrics_->Phase(PhaseMetric::kWarmingUp);
-    case ModelPhase::kLearning: return metrics_->Phase(PhaseMetric::kLearning);
-    case ModelPhase::kFrozen: return metrics_->Phase(PhaseMetric::kFrozen);
+    case ModelPhase::kWarmingUp:
+      return metrics_->Phase(PhaseMetric::kWarmingUp);
+    case ModelPhase::kLearning:
+      return metrics_->Phase(PhaseMetric::kLearning);
+    case ModelPhase::kFrozen:
+      return metrics_->Phase(PhaseMetric::kFrozen);
   }
 }
 
@@ -181,7 +184,9 @@ void HostedModel::Checkpoint() {
   trained_since_checkpoint_ = absl::ZeroDuration();
   metrics_->CheckpointWritten(checkpoint_cost_);
   Log(LogLevel::kDebug, "checkpoint",
-      {{"model", name()}, {"step", state.step}, {"sequence", state.sequence},
+      {{"model", name()},
+       {"step", state.step},
+       {"sequence", state.sequence},
        {"seconds", absl::ToDoubleSeconds(checkpoint_cost_)}});
 }
 

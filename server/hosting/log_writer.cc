@@ -8,7 +8,8 @@
 namespace kernelstream::server {
 namespace {
 
-// A group is one write: large enough to share the sync, small enough not to hold up those that wait for it.
+// A group is one write: large enough to share the sync, small enough not to hold up those that wait
+// for it.
 constexpr uint64_t kMostGroupBytes = uint64_t{8} << 20;
 constexpr size_t kMostGroupItems = 4096;
 
@@ -100,7 +101,8 @@ void LogWriter::WriteGroup(std::vector<LogItem>& group) {
   if (!appends.empty()) {
     const absl::Time begin = clock_->Now();
     status = store_->Commit(appends);
-    if (metrics_ != nullptr && status.ok()) metrics_->Committed(clock_->Now() - begin, appends.size());
+    if (metrics_ != nullptr && status.ok())
+      metrics_->Committed(clock_->Now() - begin, appends.size());
     if (!status.ok()) {
       if (metrics_ != nullptr) metrics_->CommitFailed();
       Log(LogLevel::kError, "log_write_failed",

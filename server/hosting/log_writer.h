@@ -46,25 +46,28 @@ struct LogItem {
   absl::AnyInvocable<void()> run;
 
   // Set by Stage.
-  absl::Status error;             // refused by itself, whatever becomes of the group
+  absl::Status error;  // refused by itself, whatever becomes of the group
   AppendResult result;
-  std::optional<LogAppend> log;   // what was written, after Committed
+  std::optional<LogAppend> log;  // what was written, after Committed
 };
 
 // A model, as the log writer sees it. Called on the log writer's thread only.
 class LogClient {
  public:
   virtual ~LogClient() = default;
-  // What to write for the item, if anything. Numbers are given out here; those of a group that fails are taken back.
+  // What to write for the item, if anything. Numbers are given out here; those of a group that
+  // fails are taken back.
   virtual std::optional<LogAppend> Stage(LogItem& item) = 0;
-  // The group was written, with item.log. Called for every item, in order, also if nothing was written for it.
+  // The group was written, with item.log. Called for every item, in order, also if nothing was
+  // written for it.
   virtual void Committed(LogItem& item) = 0;
   // Nothing of the group was written.
   virtual void NotCommitted(LogItem& item, const absl::Status& status) = 0;
 };
 
-// Thread-safe. Group commit for all models: while one synchronous write runs, the next group gathers. Items are handled in the
-// order of their submission. After a failed write the next group is tried afresh.
+// Thread-safe. Group commit for all models: while one synchronous write runs, the next group
+// gathers. Items are handled in the order of their submission. After a failed write the next group
+// is tried afresh.
 class LogWriter {
  public:
   // metrics may be null.
@@ -73,8 +76,8 @@ class LogWriter {
 
   // Never blocks. False after Shutdown; then the item is as it was.
   [[nodiscard]] bool Submit(LogItem&& item);
-  // Runs `work` on the log writer's thread, after everything submitted before; waits for it. Must not be called from there.
-  // UNAVAILABLE after Shutdown.
+  // Runs `work` on the log writer's thread, after everything submitted before; waits for it. Must
+  // not be called from there. UNAVAILABLE after Shutdown.
   absl::Status RunAndWait(absl::AnyInvocable<absl::Status()> work);
   // Returns when everything submitted before has been handled.
   void Flush();

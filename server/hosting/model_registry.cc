@@ -47,9 +47,10 @@ absl::Status CheckModelName(absl::string_view name) {
                     std::all_of(name.begin(), name.end(), allowed);
   if (good) return absl::OkStatus();
   return InvalidField(
-      "name", absl::StrCat("a model cannot be named \"", absl::CHexEscape(name.substr(0, kMostNameBytes)),
-                           "\"; expected 1 to ", kMostNameBytes,
-                           " characters of a-z, A-Z, 0-9, '.', '_' and '-', a letter or digit first"));
+      "name",
+      absl::StrCat("a model cannot be named \"", absl::CHexEscape(name.substr(0, kMostNameBytes)),
+                   "\"; expected 1 to ", kMostNameBytes,
+                   " characters of a-z, A-Z, 0-9, '.', '_' and '-', a letter or digit first"));
 }
 
 ModelRegistry::ModelRegistry(const HostingEnvironment& environment, const HostingOptions& options)
@@ -72,12 +73,13 @@ absl::Status ModelRegistry::LoadAll() {
   for (StoredModel& model : *stored) {
     auto made = HostedModel::Make(model, /*is_new=*/false, environment_, options_);
     models[model.name] =
-        made.ok() ? *std::move(made)
-                  : HostedModel::MakeFailed(
-                        model,
-                        absl::StrCat("its stored config cannot be used: ", made.status().message(),
-                                     ". Start the server version that wrote it, or delete the model"),
-                        environment_, options_);
+        made.ok()
+            ? *std::move(made)
+            : HostedModel::MakeFailed(
+                  model,
+                  absl::StrCat("its stored config cannot be used: ", made.status().message(),
+                               ". Start the server version that wrote it, or delete the model"),
+                  environment_, options_);
   }
   for (const DamagedModel& model : damaged) {
     StoredModel known;
@@ -112,7 +114,8 @@ absl::StatusOr<ModelRegistry::Created> ModelRegistry::Create(absl::string_view n
   if (const auto it = models.find(stored.name); it != models.end()) {
     if (it->second->config() == stored.config) return Created{it->second, false};
     return absl::AlreadyExistsError(absl::StrCat(
-        "model \"", name, "\" exists with another config, and configs cannot be changed. Use it as it is, "
+        "model \"", name,
+        "\" exists with another config, and configs cannot be changed. Use it as it is, "
         "delete it first, or choose another name"));
   }
   if (models.size() >= options_.max_models) {

@@ -19,15 +19,16 @@
 
 namespace kernelstream::server {
 
-// Thread-safe. Get and List take no lock. Create, Delete and Stop wait for the disk: not for threads that must not
-// block.
+// Thread-safe. Get and List take no lock. Create, Delete and Stop wait for the disk: not for
+// threads that must not block.
 class ModelRegistry {
  public:
   ModelRegistry(const HostingEnvironment& environment, const HostingOptions& options);
   ~ModelRegistry();  // Stop(), if it was not called: without draining
 
-  // Lists what is stored and starts loading it on the pool, each model on its own. Call once, first. A damaged model is
-  // there as FAILED and does not stop the others. Error: the store cannot be listed.
+  // Lists what is stored and starts loading it on the pool, each model on its own. Call once,
+  // first. A damaged model is there as FAILED and does not stop the others. Error: the store cannot
+  // be listed.
   absl::Status LoadAll();
   // No model is loading any more.
   bool AllLoaded() const;
@@ -36,8 +37,9 @@ class ModelRegistry {
     std::shared_ptr<HostedModel> model;
     bool created = false;  // false: it was there, with an equal config
   };
-  // `config` need not be complete. INVALID_ARGUMENT: name ("name") or config ("config. ..." paths are relative to
-  // the config). ALREADY_EXISTS: another config. RESOURCE_EXHAUSTED: max_models. On failure nothing is left behind.
+  // `config` need not be complete. INVALID_ARGUMENT: name ("name") or config ("config. ..." paths
+  // are relative to the config). ALREADY_EXISTS: another config. RESOURCE_EXHAUSTED: max_models. On
+  // failure nothing is left behind.
   absl::StatusOr<Created> Create(absl::string_view name, const ModelConfig& config);
   // Wait-free but for the search. NOT_FOUND lists up to ten known names, nearest first.
   absl::StatusOr<std::shared_ptr<HostedModel>> Get(absl::string_view name) const;
@@ -46,8 +48,8 @@ class ModelRegistry {
   // Durable. NOT_FOUND as Get.
   absl::Status Delete(absl::string_view name);
 
-  // All models stop taking rows (UNAVAILABLE); returns when what was taken in has been learned, as far as it makes full
-  // mini-batches or somebody waits for it, or after `grace`.
+  // All models stop taking rows (UNAVAILABLE); returns when what was taken in has been learned, as
+  // far as it makes full mini-batches or somebody waits for it, or after `grace`.
   void Drain(absl::Duration grace);
   // Ends all learning, with a last checkpoint per model. Waiters get UNAVAILABLE. Idempotent.
   void Stop();

@@ -15,8 +15,8 @@ namespace kernelstream::server {
 // Thread-compatible. A queue of rows in the order of the log. Rows are not copied in or out.
 class PendingRows {
  public:
-  // Rows [first_row, rows.size()) with log positions from `first_sequence` on. `bytes`: given back once the last of them is
-  // taken.
+  // Rows [first_row, rows.size()) with log positions from `first_sequence` on. `bytes`: given back
+  // once the last of them is taken.
   void Push(SampleBatch rows, size_t first_row, uint64_t first_sequence, absl::Time arrival,
             uint64_t bytes);
 

@@ -13,7 +13,7 @@ namespace kernelstream::server {
 struct TrainingPool::ForJob {
   size_t count;
   absl::FunctionRef<void(size_t)> task;
-  size_t next = 0;      // first task nobody has taken
+  size_t next = 0;  // first task nobody has taken
   size_t finished = 0;
 };
 
@@ -88,7 +88,8 @@ void TrainingPool::Unsleep(Entry& entry) {
 void TrainingPool::RunOne() {
   const Runnable* key = ready_.front();
   ready_.pop_front();
-  Entry& entry = entries_.at(key);  // stays where it is: only Remove erases, and it waits while this runs
+  Entry& entry =
+      entries_.at(key);  // stays where it is: only Remove erases, and it waits while this runs
   entry.ready = false;
   entry.running = true;
   Unsleep(entry);
@@ -110,7 +111,8 @@ void TrainingPool::RunOne() {
 
 void TrainingPool::ThreadMain(int nice) {
   if (nice != 0) {
-    // On Linux this is about one thread. Failing means that training competes with serving: not worth ending for.
+    // On Linux this is about one thread. Failing means that training competes with serving: not
+    // worth ending for.
     const auto thread = static_cast<id_t>(syscall(SYS_gettid));
     setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + nice);
   }

@@ -24,13 +24,14 @@ namespace kernelstream::server {
 class Runnable {
  public:
   virtual ~Runnable() = default;
-  // One slice, a few milliseconds. Never runs twice at the same time. Returns when it wants to run again:
-  // InfinitePast at once (after the others that are ready), InfiniteFuture only when scheduled.
+  // One slice, a few milliseconds. Never runs twice at the same time. Returns when it wants to run
+  // again: InfinitePast at once (after the others that are ready), InfiniteFuture only when
+  // scheduled.
   virtual absl::Time RunSlice() = 0;
 };
 
-// Thread-safe. A fixed number of threads that run slices, first come first served, and tasks of ParallelFor before them.
-// With no thread, slices do not run and ParallelFor is the caller's alone.
+// Thread-safe. A fixed number of threads that run slices, first come first served, and tasks of
+// ParallelFor before them. With no thread, slices do not run and ParallelFor is the caller's alone.
 class TrainingPool final : public Executor {
  public:
   struct Options {
@@ -44,7 +45,8 @@ class TrainingPool final : public Executor {
 
   // Runs a slice soon; if one is running, another one after it. Ignored after Shutdown.
   void Schedule(std::shared_ptr<Runnable> runnable);
-  // Runs no slice of it any more; waits for one that is running. Must not be called from its own slice.
+  // Runs no slice of it any more; waits for one that is running. Must not be called from its own
+  // slice.
   void Remove(const Runnable* runnable);
   // Ends the threads after the slices they are at. Idempotent.
   void Shutdown();
@@ -54,8 +56,8 @@ class TrainingPool final : public Executor {
   struct Entry {
     std::shared_ptr<Runnable> runnable;
     bool running = false;
-    bool ready = false;        // in ready_
-    bool again = false;        // scheduled while running
+    bool ready = false;  // in ready_
+    bool again = false;  // scheduled while running
     bool removed = false;
     absl::Time wake = absl::InfiniteFuture();
   };

@@ -36,7 +36,8 @@ absl::Status Parse(absl::string_view bytes, google::protobuf::MessageLite& messa
   return absl::OkStatus();
 }
 
-// The code's enumerations start at 0 and the file's at 1, in the same order; this file is where that is fixed.
+// The code's enumerations start at 0 and the file's at 1, in the same order; this file is where
+// that is fixed.
 static_assert(static_cast<int>(Standardize::kAuto) == v1::ConfigRecord::STANDARDIZE_AUTO - 1);
 static_assert(static_cast<int>(Standardize::kOn) == v1::ConfigRecord::STANDARDIZE_ON - 1);
 static_assert(static_cast<int>(Standardize::kOff) == v1::ConfigRecord::STANDARDIZE_OFF - 1);

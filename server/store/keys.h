@@ -14,7 +14,8 @@
 namespace kernelstream::server::keys {
 
 // Big-endian numbers, so that keys sort as the numbers do.
-std::string OfModel(ModelUid uid);  // also the prefix of all keys of the model, in every column family
+std::string OfModel(
+    ModelUid uid);  // also the prefix of all keys of the model, in every column family
 std::string OfModelRecord(ModelUid uid, absl::string_view name);
 
 // Log: uid, sequence, kind. A cut sorts after the rows record that begins at its sequence.
@@ -36,7 +37,8 @@ std::string OfRequestNumber(ModelUid uid, uint64_t number);
 // The number of an OfRequestNumber key of this model; nullopt for any other key.
 std::optional<uint64_t> ParseRequestNumber(ModelUid uid, absl::string_view key);
 std::string OfCheckpoint(ModelUid uid);
-// set: 2 * candidate, + 1 for the average. OfChunk(uid, 0, 0) is the first of all chunks of the model.
+// set: 2 * candidate, + 1 for the average. OfChunk(uid, 0, 0) is the first of all chunks of the
+// model.
 std::string OfChunk(ModelUid uid, uint32_t set, uint32_t chunk);
 inline constexpr char kFormat[] = "format";
 inline constexpr char kLastUid[] = "last_uid";

@@ -22,10 +22,19 @@ namespace kernelstream::server {
 class MemoryStore final : public Store {
  public:
   enum class Op {
-    kNextUid, kPutModel, kListModels, kDeleteModel, kCommit, kReadLog, kGetProducer, kGetRequest,
-    kSaveCheckpoint, kLoadCheckpoint
+    kNextUid,
+    kPutModel,
+    kListModels,
+    kDeleteModel,
+    kCommit,
+    kReadLog,
+    kGetProducer,
+    kGetRequest,
+    kSaveCheckpoint,
+    kLoadCheckpoint
   };
-  // Called at the start of every operation, without a lock held; an error is returned and nothing is done.
+  // Called at the start of every operation, without a lock held; an error is returned and nothing
+  // is done.
   void SetHook(std::function<absl::Status(Op, ModelUid)> hook);
   // A model whose record cannot be read.
   void AddDamaged(DamagedModel model);

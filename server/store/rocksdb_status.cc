@@ -33,9 +33,9 @@ absl::Status FromRocksDb(absl::string_view doing, const rocksdb::Status& status)
   if (status.ok()) return absl::OkStatus();
   const std::string message = absl::StrCat("could not ", doing, ": ", status.ToString());
   if (IsDiskFull(status)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the data disk is full; nothing of this was stored. Free some space and send it again. (",
-                     message, ")"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the data disk is full; nothing of this was stored. Free some space and send it again. (",
+        message, ")"));
   }
   if (status.IsCorruption()) return absl::DataLossError(message);
   return absl::UnavailableError(

@@ -10,10 +10,12 @@
 
 namespace kernelstream::server {
 
-// `doing`: "write the log". RESOURCE_EXHAUSTED: disk full. DATA_LOSS: damaged. UNAVAILABLE: anything else.
+// `doing`: "write the log". RESOURCE_EXHAUSTED: disk full. DATA_LOSS: damaged. UNAVAILABLE:
+// anything else.
 absl::Status FromRocksDb(absl::string_view doing, const rocksdb::Status& status);
 
-// The same about opening `directory`: FAILED_PRECONDITION if another process has it, named if it can be found.
+// The same about opening `directory`: FAILED_PRECONDITION if another process has it, named if it
+// can be found.
 absl::Status FromRocksDbOpen(const std::string& directory, const rocksdb::Status& status);
 
 }  // namespace kernelstream::server

@@ -40,7 +40,8 @@ struct DamagedModel {
 struct RowsRecord {
   uint64_t first_sequence = 0;  // log position of rows.row(0); the others follow without gaps
   SampleBatch rows;             // at least one
-  // Who sent them; empty if nobody said. Numbers of the batch's first row and of the row after its last, refused rows included.
+  // Who sent them; empty if nobody said. Numbers of the batch's first row and of the row after its
+  // last, refused rows included.
   std::string producer_id;
   uint64_t producer_sequence = 0;
   uint64_t next_producer_sequence = 0;
@@ -48,8 +49,9 @@ struct RowsRecord {
   uint64_t last_sequence() const { return first_sequence + rows.size() - 1; }
 };
 
-// A mini-batch that ended before it was full: it holds the rows after the previous cut up to `sequence`. Cuts of full
-// mini-batches (config.batch_rows rows) are not recorded: they follow from the rule.
+// A mini-batch that ended before it was full: it holds the rows after the previous cut up to
+// `sequence`. Cuts of full mini-batches (config.batch_rows rows) are not recorded: they follow from
+// the rule.
 struct CutRecord {
   uint64_t sequence = 0;
 };
@@ -57,8 +59,9 @@ struct CutRecord {
 // The answer to a unary call, kept so that a repeated call gets it again.
 struct RequestRecord {
   std::string request_id;
-  uint64_t number = 0;     // counts the model's remembered requests from 1; old ones are forgotten by number
-  std::string answer;      // opaque to the store
+  uint64_t number =
+      0;  // counts the model's remembered requests from 1; old ones are forgotten by number
+  std::string answer;  // opaque to the store
 };
 
 // Where a producer stands: everything below next_producer_sequence has been dealt with.
@@ -78,13 +81,14 @@ struct LogAppend {
   std::optional<RequestRecord> request;
 };
 
-// One record read back; rows and cuts come in the order in which they have to be applied: a cut at sequence s
-// comes after every rows record that begins at or before s, and before those that begin after it.
+// One record read back; rows and cuts come in the order in which they have to be applied: a cut at
+// sequence s comes after every rows record that begins at or before s, and before those that begin
+// after it.
 using LogEntry = std::variant<RowsRecord, CutRecord>;
 
-// Thread-safe. Durable models, logs and checkpoints. Everything a successful call wrote is there after kill -9 and
-// power loss. Errors: DATA_LOSS (damaged record: says which model), RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other I/O
-// errors; nothing of the call was written).
+// Thread-safe. Durable models, logs and checkpoints. Everything a successful call wrote is there
+// after kill -9 and power loss. Errors: DATA_LOSS (damaged record: says which model),
+// RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other I/O errors; nothing of the call was written).
 class Store {
  public:
   virtual ~Store() = default;
@@ -93,23 +97,25 @@ class Store {
   virtual absl::StatusOr<ModelUid> NextUid() = 0;
   virtual absl::Status PutModel(const StoredModel& model) = 0;
   // Models whose record can be read; `damaged` gets those whose record cannot.
-  virtual absl::StatusOr<std::vector<StoredModel>> ListModels(std::vector<DamagedModel>* damaged) = 0;
+  virtual absl::StatusOr<std::vector<StoredModel>> ListModels(
+      std::vector<DamagedModel>* damaged) = 0;
   // Removes the model with its log, checkpoint, producers and requests. OK if there is none.
   virtual absl::Status DeleteModel(ModelUid uid) = 0;
 
   // Group commit: all appends of all models, or none. One synchronous write.
   virtual absl::Status Commit(const std::vector<LogAppend>& appends) = 0;
-  // Calls `apply` for each entry that has a row after `after_sequence` (or a cut after it), in order. Stops at the first error of `apply`.
+  // Calls `apply` for each entry that has a row after `after_sequence` (or a cut after it), in
+  // order. Stops at the first error of `apply`.
   virtual absl::Status ReadLog(ModelUid uid, uint64_t after_sequence,
                                const std::function<absl::Status(LogEntry)>& apply) = 0;
   // Largest sequence ever logged, also if it was trimmed since; 0 if none.
   virtual absl::StatusOr<uint64_t> LastSequence(ModelUid uid) = 0;
 
   // nullopt: never heard of.
-  virtual absl::StatusOr<std::optional<ProducerPosition>> GetProducer(ModelUid uid,
-                                                                      const std::string& producer_id) = 0;
-  virtual absl::StatusOr<std::optional<RequestRecord>> GetRequest(ModelUid uid,
-                                                                  const std::string& request_id) = 0;
+  virtual absl::StatusOr<std::optional<ProducerPosition>> GetProducer(
+      ModelUid uid, const std::string& producer_id) = 0;
+  virtual absl::StatusOr<std::optional<RequestRecord>> GetRequest(
+      ModelUid uid, const std::string& request_id) = 0;
   // Number of the newest remembered request; 0 if none.
   virtual absl::StatusOr<uint64_t> LastRequestNumber(ModelUid uid) = 0;
 
@@ -125,8 +131,8 @@ inline constexpr uint64_t kRememberedRequests = 65536;
 // In memory, for tests: same behaviour, nothing survives the object. Commits can be made to fail.
 class MemoryStore;
 
-// RocksDB in `directory`, created if absent. FAILED_PRECONDITION: another process has it open, or it was written by a newer
-// format; the message says what to do.
+// RocksDB in `directory`, created if absent. FAILED_PRECONDITION: another process has it open, or
+// it was written by a newer format; the message says what to do.
 absl::StatusOr<std::unique_ptr<Store>> OpenRocksDbStore(const std::string& directory);
 
 }  // namespace kernelstream::server

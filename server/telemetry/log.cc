@@ -23,7 +23,8 @@ std::atomic<LogFormat> log_format{LogFormat::kText};
 // Lives for ever: threads may log until the process ends.
 spdlog::logger& Logger() {
   static spdlog::logger& logger = *[] {
-    auto* made = new spdlog::logger("kernelstream", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made =
+        new spdlog::logger("kernelstream", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%v");
     made->set_level(spdlog::level::info);
     made->flush_on(spdlog::level::debug);
@@ -37,11 +38,21 @@ std::string Quoted(absl::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
           absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(c));
@@ -97,14 +108,16 @@ void SetUpLogging(LogLevel level, LogFormat format) {
 std::string FormatLogLine(LogFormat format, LogLevel level, absl::string_view time,
                           absl::string_view event, std::initializer_list<LogField> fields) {
   if (format == LogFormat::kJson) {
-    std::string line = absl::StrCat("{\"time\":", Quoted(time), ",\"level\":\"",
-                                    kLevelNames[static_cast<int>(level)], "\",\"event\":", Quoted(event));
+    std::string line =
+        absl::StrCat("{\"time\":", Quoted(time), ",\"level\":\"",
+                     kLevelNames[static_cast<int>(level)], "\",\"event\":", Quoted(event));
     for (const LogField& field : fields) {
       absl::StrAppend(&line, ",", Quoted(field.key), ":", Quoted(field.value));
     }
     return line + "}";
   }
-  std::string line = absl::StrCat(time, " ", kShortNames[static_cast<int>(level)], " event=", event);
+  std::string line =
+      absl::StrCat(time, " ", kShortNames[static_cast<int>(level)], " event=", event);
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.key, "=",
                     NeedsQuotes(field.value) ? Quoted(field.value) : field.value);

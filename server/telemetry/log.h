@@ -12,8 +12,9 @@
 namespace kernelstream::server {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
-// kText: `2026-01-31T12:00:00.000Z INFO event=recovered model=churn step=81920`; values with spaces are quoted.
-// kJson: one JSON object per line, with the keys time, level and event and the fields as strings.
+// kText: `2026-01-31T12:00:00.000Z INFO event=recovered model=churn step=81920`; values with spaces
+// are quoted. kJson: one JSON object per line, with the keys time, level and event and the fields
+// as strings.
 enum class LogFormat { kText, kJson };
 
 // INVALID_ARGUMENT: names what is known ("debug", "info", "warning", "error"; "text", "json").

@@ -30,8 +30,8 @@ using prometheus::Histogram;
 
 // Ten microseconds to ten seconds, about 2.15 apart.
 const Histogram::BucketBoundaries kSecondsBuckets = {
-    1e-5, 2.2e-5, 4.6e-5, 1e-4, 2.2e-4, 4.6e-4, 1e-3, 2.2e-3, 4.6e-3, 0.01,
-    0.022, 0.046, 0.1, 0.22, 0.46, 1, 2.2, 4.6, 10};
+    1e-5,  2.2e-5, 4.6e-5, 1e-4, 2.2e-4, 4.6e-4, 1e-3, 2.2e-3, 4.6e-3, 0.01,
+    0.022, 0.046,  0.1,    0.22, 0.46,   1,      2.2,  4.6,    10};
 const Histogram::BucketBoundaries kGroupBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
 double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }
@@ -39,7 +39,9 @@ double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration)
 // gRPC's numbers are Abseil's.
 constexpr int kNumCodes = 17;
 
-std::string CodeName(int code) { return absl::StatusCodeToString(static_cast<absl::StatusCode>(code)); }
+std::string CodeName(int code) {
+  return absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
+}
 
 // A gauge whose value is asked for when it is read.
 class ObservedGauge final : public prometheus::Collectable {
@@ -91,16 +93,17 @@ class Metrics::Impl {
   Family<Histogram>& Histograms(const char* name, const char* help);
 
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  Family<Counter> &accepted, &rejected, &learned, &steps, &checkpoint_failures, &predict_rows;
-  Family<Gauge> &pending, &phase;
-  Family<Histogram> &step, &publish, &checkpoint, &predict_queue, &predict_compute;
+  Family<Counter>&accepted, &rejected, &learned, &steps, &checkpoint_failures, &predict_rows;
+  Family<Gauge>&pending, &phase;
+  Family<Histogram>&step, &publish, &checkpoint, &predict_queue, &predict_compute;
   Histogram &commit_seconds, &commit_appends;
   Counter& commit_failures;
-  Family<Counter> &rpc_started, &rpc_handled;
+  Family<Counter>&rpc_started, &rpc_handled;
   Family<Histogram>& rpc_seconds;
 
   absl::Mutex mutex;
-  // The series of a model are removed by its last reference, unless a newer one has taken them over by then.
+  // The series of a model are removed by its last reference, unless a newer one has taken them over
+  // by then.
   struct Entry {
     std::weak_ptr<ModelMetrics> metrics;
     ModelSeries series{};
@@ -165,11 +168,11 @@ Metrics::Impl::Impl()
       rejected(Counters(names::kRowsRejected, "Rows refused, for whatever reason.")),
       learned(Counters(names::kRowsLearned, "Rows learned, those replayed at the start included.")),
       steps(Counters(names::kSteps, "Mini-batches learned.")),
-      checkpoint_failures(Counters(names::kCheckpointFailures, "Checkpoints that could not be written.")),
+      checkpoint_failures(
+          Counters(names::kCheckpointFailures, "Checkpoints that could not be written.")),
       predict_rows(Counters(names::kPredictRows, "Rows predicted.")),
       pending(Gauges(names::kPendingRows, "Rows logged and not learned yet.")),
-      phase(Gauges(names::kModelPhase,
-                   "0 loading, 1 warming up, 2 learning, 3 frozen, 4 failed.")),
+      phase(Gauges(names::kModelPhase, "0 loading, 1 warming up, 2 learning, 3 frozen, 4 failed.")),
       step(Histograms(names::kStepSeconds, "Learning of one mini-batch.")),
       publish(Histograms(names::kPublishSeconds, "Making and publishing a snapshot.")),
       checkpoint(Histograms(names::kCheckpointSeconds, "Writing a checkpoint.")),
@@ -231,8 +234,8 @@ std::shared_ptr<ModelMetrics> Metrics::ForModel(const std::string& name) {
   if (entry.generation != 0) impl_->RemoveSeries(entry.series);
   entry.series = impl_->AddSeries(name);
   entry.generation = ++impl_->generations;
-  const auto metrics = std::make_shared<ModelMetricsImpl>(
-      [impl = impl_, name, generation = entry.generation] {
+  const auto metrics =
+      std::make_shared<ModelMetricsImpl>([impl = impl_, name, generation = entry.generation] {
         absl::MutexLock relock(&impl->mutex);
         const auto it = impl->models.find(name);
         if (it == impl->models.end() || it->second.generation != generation) return;
@@ -291,14 +294,16 @@ absl::StatusOr<int> Metrics::Serve(const std::string& address) {
   if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
       port < 0 || port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", address, "\" is not an address to serve metrics on; expected HOST:PORT, for example 0.0.0.0:9464"));
+        "\"", address,
+        "\" is not an address to serve metrics on; expected HOST:PORT, for example 0.0.0.0:9464"));
   }
   absl::MutexLock lock(&impl_->mutex);
   try {
     impl_->exposer = std::make_unique<prometheus::Exposer>(address, 2);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("metrics cannot be served on ", address, ": ", error.what(),
-                                               ". Is the port taken? Choose another --metrics_listen"));
+    return absl::UnavailableError(
+        absl::StrCat("metrics cannot be served on ", address, ": ", error.what(),
+                     ". Is the port taken? Choose another --metrics_listen"));
   }
   impl_->exposer->RegisterCollectable(impl_->registry);
   if (impl_->feature_cache) impl_->exposer->RegisterCollectable(impl_->feature_cache);

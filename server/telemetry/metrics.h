@@ -85,12 +85,13 @@ class Metrics {
   // `bytes` is asked whenever the metrics are read; it must stay callable until Stop.
   void ObserveFeatureCache(std::function<double()> bytes);
 
-  // Series of one RPC ("kernelstream.v1.PredictionService", "Predict"). Lives as long as this; takes a lock, so
-  // look it up once.
+  // Series of one RPC ("kernelstream.v1.PredictionService", "Predict"). Lives as long as this;
+  // takes a lock, so look it up once.
   RpcMetrics& ForRpc(absl::string_view service, absl::string_view method);
 
-  // Serves Prometheus text at http://ADDRESS/metrics ("127.0.0.1:0", "[::]:9464"). The port that was bound.
-  // INVALID_ARGUMENT: not an address. UNAVAILABLE: the port is taken or may not be used. Call at most once.
+  // Serves Prometheus text at http://ADDRESS/metrics ("127.0.0.1:0", "[::]:9464"). The port that
+  // was bound. INVALID_ARGUMENT: not an address. UNAVAILABLE: the port is taken or may not be used.
+  // Call at most once.
   absl::StatusOr<int> Serve(const std::string& address);
   // Ends the listener. Idempotent.
   void Stop();

@@ -1,8 +1,10 @@
-// Training steps, evaluation of snapshots, publishing and reading, beside what the core can do at best.
+// Training steps, evaluation of snapshots, publishing and reading, beside what the core can do at
+// best.
 //
-// Counters: rows_per_s; of_limit = time the hardware needs at least / time taken. The least time of a training
-// step is (features + Gram + scores of two coefficient sets + update) at the measured multiply-add peak of one core; of a
-// publication, copying the coefficients once at the measured read bandwidth.
+// Counters: rows_per_s; of_limit = time the hardware needs at least / time taken. The least time of
+// a training step is (features + Gram + scores of two coefficient sets + update) at the measured
+// multiply-add peak of one core; of a publication, copying the coefficients once at the measured
+// read bandwidth.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -44,7 +46,8 @@ SampleBatch Rows(size_t count, size_t dim, size_t labels) {
 
 // A model that has all its features.
 struct Grown {
-  Grown(size_t dim, size_t labels, uint32_t features, Executor& executor) : rows(Rows(1024, dim, labels)) {
+  Grown(size_t dim, size_t labels, uint32_t features, Executor& executor)
+      : rows(Rows(1024, dim, labels)) {
     config.loss.name = labels > 2 ? "softmax" : "logistic";
     config.max_features = config.block_features = features;
     config.batch_rows = kBatchRows;
@@ -75,8 +78,8 @@ void TrainingStep(benchmark::State& state) {
   const double outputs = labels > 2 ? static_cast<double>(labels) : 1;
   const double b = kBatchRows;
   const double flops = b * features * (2.0 * static_cast<double>(dim) + kCosineFlops) +  // features
-                       b * (b + 1) * features +                                           // Gram
-                       b * features * 2 * outputs * 3;                                    // scores twice, update
+                       b * (b + 1) * features +                                          // Gram
+                       b * features * 2 * outputs * 3;  // scores twice, update
   double best = 1e9;
   for (auto _ : state) {
     const double start = bench::ThreadSeconds();
@@ -116,19 +119,18 @@ void Evaluate(benchmark::State& state) {
   const double cells = static_cast<double>(count) * 8192;
   state.counters["rows_per_s"] = static_cast<double>(count) / best;
   if (Peak() > 0) {
-    state.counters["of_limit"] = cells * (2.0 * static_cast<double>(dim) + kCosineFlops + 2) / Peak() / best;
+    state.counters["of_limit"] =
+        cells * (2.0 * static_cast<double>(dim) + kCosineFlops + 2) / Peak() / best;
   }
 }
-BENCHMARK(Evaluate)
-    ->UseManualTime()
-    ->ArgNames({"dim", "rows"})
-    ->ArgsProduct({{54, 123}, {1, 256}});
+BENCHMARK(Evaluate)->UseManualTime()->ArgNames({"dim", "rows"})->ArgsProduct({{54, 123}, {1, 256}});
 
 void MakeSnapshot(benchmark::State& state) {
   const auto labels = static_cast<size_t>(state.range(0));
   InlineExecutor executor;
   Grown model(16, labels, static_cast<uint32_t>(state.range(1)), executor);
-  const double bytes = static_cast<double>(state.range(1)) * (labels > 2 ? static_cast<double>(labels) : 1) * 4;
+  const double bytes =
+      static_cast<double>(state.range(1)) * (labels > 2 ? static_cast<double>(labels) : 1) * 4;
   double best = 1e9;
   for (auto _ : state) {
     const double start = bench::ThreadSeconds();
@@ -149,7 +151,8 @@ BENCHMARK(MakeSnapshot)
 
 struct Counted final : RefCounted {};
 
-// How long a reader takes to get hold of the published object; range(0): publications per second meanwhile.
+// How long a reader takes to get hold of the published object; range(0): publications per second
+// meanwhile.
 void ReadPublished(benchmark::State& state) {
   PublishedCell<Counted> cell(Ref<Counted>::Adopt(new Counted));
   std::atomic<bool> stop{false};
@@ -178,7 +181,8 @@ BENCHMARK(Publish);
 }  // namespace kernelstream
 
 int main(int argc, char** argv) {
-  std::printf("%s seed=%d\n", kernelstream::bench::MachineLine().c_str(), static_cast<int>(kernelstream::kSeed));
+  std::printf("%s seed=%d\n", kernelstream::bench::MachineLine().c_str(),
+              static_cast<int>(kernelstream::kSeed));
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -84,9 +84,8 @@ BENCHMARK(PhiloxLanes)->UseManualTime();
 void Sample(benchmark::State& state, SpectralLaw law) {
   const size_t dim = static_cast<size_t>(state.range(0));
   std::vector<float> out(kFeatures * dim);
-  Measure(state, static_cast<double>(kFeatures * dim), 0, [&] {
-    SampleFrequencies(law, kSeed, 0, kPanels, dim, out.data());
-  });
+  Measure(state, static_cast<double>(kFeatures * dim), 0,
+          [&] { SampleFrequencies(law, kSeed, 0, kPanels, dim, out.data()); });
 }
 BENCHMARK_CAPTURE(Sample, normal, SpectralLaw::kNormal)
     ->UseManualTime()
@@ -138,9 +137,8 @@ void Sums(benchmark::State& state) {
   const std::vector<float> coefficients = Frequencies(SpectralLaw::kNormal, kPanels, outputs);
   std::vector<double> sums(in.rows * outputs);
   Measure(state, static_cast<double>(in.rows * kFeatures),
-          in.Limit(2.0 * static_cast<double>(outputs)), [&] {
-            CosineSums(in.panels, in.x, coefficients.data(), outputs, sums.data());
-          });
+          in.Limit(2.0 * static_cast<double>(outputs)),
+          [&] { CosineSums(in.panels, in.x, coefficients.data(), outputs, sums.data()); });
 }
 BENCHMARK(Sums)
     ->UseManualTime()

@@ -1,5 +1,6 @@
-// Latency of Predict beside that of an empty RPC of the same server, idle and while the model learns at full speed, and
-// the rate at which a stream is learned. Everything in this one process, on loopback.
+// Latency of Predict beside that of an empty RPC of the same server, idle and while the model
+// learns at full speed, and the rate at which a stream is learned. Everything in this one process,
+// on loopback.
 //   rpc_bench [seconds per measurement, default 3]
 #include <grpcpp/grpcpp.h>
 
@@ -71,13 +72,16 @@ Latency Measure(double seconds, const std::function<void()>& call) {
     times.push_back(1e6 * Seconds(begin));
   }
   std::sort(times.begin(), times.end());
-  const auto at = [&](double share) { return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))]; };
+  const auto at = [&](double share) {
+    return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
+  };
   return {at(0.5), at(0.99), at(0.999), times.size()};
 }
 
 void Print(const char* what, const Latency& latency, const Latency& empty) {
-  std::printf("%-44s p50 %7.0f us  p99 %7.0f us  p99.9 %7.0f us  calls %6zu  p50 / empty RPC %.2f\n", what,
-              latency.p50, latency.p99, latency.p999, latency.calls, latency.p50 / empty.p50);
+  std::printf(
+      "%-44s p50 %7.0f us  p99 %7.0f us  p99.9 %7.0f us  calls %6zu  p50 / empty RPC %.2f\n", what,
+      latency.p50, latency.p99, latency.p999, latency.calls, latency.p50 / empty.p50);
   std::fflush(stdout);
 }
 
@@ -108,7 +112,8 @@ double Stream(v1::OnlineUpdateService::Stub& stub, std::atomic<bool>& stop, uint
 }
 
 int RunBench(double seconds) {
-  std::printf("%s dim=%u features=%u seconds=%.0f\n", bench::MachineLine().c_str(), kDim, kFeatures, seconds);
+  std::printf("%s dim=%u features=%u seconds=%.0f\n", bench::MachineLine().c_str(), kDim, kFeatures,
+              seconds);
   const std::string folder = std::filesystem::temp_directory_path() /
                              ("kernelstream_rpc_bench_" + std::to_string(::getpid()));
   server::ServerOptions options;
@@ -121,7 +126,8 @@ int RunBench(double seconds) {
     std::fprintf(stderr, "%s\n", std::string(server.status().message()).c_str());
     return 1;
   }
-  const auto channel = grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials());
+  const auto channel =
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials());
   v1::ModelService::Stub models(channel);
   v1::OnlineUpdateService::Stub updates(channel);
   v1::PredictionService::Stub predictions(channel);
@@ -176,7 +182,8 @@ int RunBench(double seconds) {
   Print("Predict, 1 row, while learning at full speed", Measure(seconds, predict(1)), empty);
   stop = true;
   learner.join();
-  std::printf("%-44s %.0f rows/s, acknowledged DURABLE, beside the two measurements above\n", "StreamUpdate", rate);
+  std::printf("%-44s %.0f rows/s, acknowledged DURABLE, beside the two measurements above\n",
+              "StreamUpdate", rate);
 
   stop = false;
   std::thread timer([&] {

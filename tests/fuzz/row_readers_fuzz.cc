@@ -1,4 +1,5 @@
-// Files of rows: any bytes end in rows or in errors that name a line. The first byte chooses format and options.
+// Files of rows: any bytes end in rows or in errors that name a line. The first byte chooses format
+// and options.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +15,9 @@ std::vector<std::string> FuzzSeeds() {
   return {
       std::string(1, '\0') + "a,b,target\n1,2,3\n\"4\",5.5e3,-6\n",
       std::string(1, '\1') + "+1 1:0.5 7:1 # comment\n-1 qid:3 2:4\n",
-      std::string(1, '\2') + "{\"features\":[1,2],\"target\":\"x\"}\n{\"features\":{\"3\":1.0},\"target\":2,\"weight\":0.5}\n",
+      std::string(1, '\2') +
+          "{\"features\":[1,2],\"target\":\"x\"}\n{\"features\":{\"3\":1.0},\"target\":2,"
+          "\"weight\":0.5}\n",
       std::string(1, '\3') + "a;b;y\n1;;3\n",
   };
 }

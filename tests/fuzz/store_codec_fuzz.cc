@@ -1,4 +1,5 @@
-// Values of the store: damaged bytes are DATA_LOSS, never a crash, never other rows. The first byte chooses the decoder.
+// Values of the store: damaged bytes are DATA_LOSS, never a crash, never other rows. The first byte
+// chooses the decoder.
 #include <cstdlib>
 
 #include "server/store/codec.h"
@@ -48,7 +49,8 @@ std::vector<std::string> FuzzSeeds() {
   seeds[kRequest] = EncodeRequest({"id", 1, "answer"});
   seeds[kCut] = EncodeCut();
   seeds[kFormat] = EncodeFormat(1);
-  for (size_t kind = 0; kind < seeds.size(); ++kind) seeds[kind].insert(0, 1, static_cast<char>(kind));
+  for (size_t kind = 0; kind < seeds.size(); ++kind)
+    seeds[kind].insert(0, 1, static_cast<char>(kind));
   return seeds;
 }
 

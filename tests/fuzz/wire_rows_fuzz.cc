@@ -1,4 +1,5 @@
-// Requests as bytes: whatever a caller sends is decoded to rows that pass the rules, or refused row by row.
+// Requests as bytes: whatever a caller sends is decoded to rows that pass the rules, or refused row
+// by row.
 #include <cmath>
 #include <cstdlib>
 
@@ -33,7 +34,8 @@ std::vector<std::string> FuzzSeeds() {
   v1::UpdateRequest samples;
   samples.set_model("m");
   v1::Sample* dense = samples.add_samples();
-  for (const float value : {1.0f, 2.0f, 3.0f}) dense->mutable_features()->mutable_dense()->add_values(value);
+  for (const float value : {1.0f, 2.0f, 3.0f})
+    dense->mutable_features()->mutable_dense()->add_values(value);
   dense->set_value(1);
   v1::Sample* sparse = samples.add_samples();
   sparse->mutable_features()->mutable_sparse()->add_indices(5);

@@ -43,7 +43,9 @@ void ExpectScalarLossEqualsTheTable(const std::string& name) {
 
 TEST(SquareLoss, EqualsTheTable) { ExpectScalarLossEqualsTheTable("square"); }
 TEST(HingeLoss, EqualsTheTable) { ExpectScalarLossEqualsTheTable("hinge"); }
-TEST(LogisticLoss, EqualsTheTableAlsoForExtremeScores) { ExpectScalarLossEqualsTheTable("logistic"); }
+TEST(LogisticLoss, EqualsTheTableAlsoForExtremeScores) {
+  ExpectScalarLossEqualsTheTable("logistic");
+}
 
 TEST(SoftmaxLoss, EqualsTheTable) {
   const auto loss = Make("softmax");

@@ -33,8 +33,8 @@ inline ModelConfig SmallConfig(const std::string& loss, const std::string& rule 
   return config;
 }
 
-// Rows of `dim` standard normal inputs. Targets: sin(x0) + x_last / 2 for regression, its sign for binary (-1 / 1), a text label
-// of three for softmax.
+// Rows of `dim` standard normal inputs. Targets: sin(x0) + x_last / 2 for regression, its sign for
+// binary (-1 / 1), a text label of three for softmax.
 inline SampleBatch MakeRows(const std::string& loss, size_t count, size_t dim, uint64_t seed) {
   SampleBatch rows;
   Random random(seed);
@@ -53,7 +53,8 @@ inline SampleBatch MakeRows(const std::string& loss, size_t count, size_t dim, u
   return rows;
 }
 
-inline std::unique_ptr<Trainer> MakeTrainer(const ModelConfig& config, Executor& executor = Inline(),
+inline std::unique_ptr<Trainer> MakeTrainer(const ModelConfig& config,
+                                            Executor& executor = Inline(),
                                             FeatureCacheBudget* budget = nullptr) {
   auto trainer = Trainer::Create(config, {&executor, budget});
   EXPECT_TRUE(trainer.ok()) << trainer.status();

@@ -65,7 +65,8 @@ TEST_P(Replay, IsTheSameAfterSaveAndRestoreAnywhere) {
     Feed(**restored, config, rows, stop, kRows);
     EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected) << "stopped at " << stop;
     Feed(*trainer, config, rows, stop, kRows);
-    EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), expected) << "saving changed the trainer at " << stop;
+    EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), expected)
+        << "saving changed the trainer at " << stop;
   }
 }
 
@@ -123,7 +124,8 @@ TEST_P(Replay, DamagedStateIsDataLoss) {
   }
   ModelConfig other = config;
   other.seed = 8;
-  EXPECT_EQ(Trainer::Restore(other, good, {&Inline(), nullptr}).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Trainer::Restore(other, good, {&Inline(), nullptr}).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 TEST_P(Replay, AnotherSeedOrAnotherCutIsAnotherModel) {
@@ -140,8 +142,10 @@ TEST_P(Replay, AnotherSeedOrAnotherCutIsAnotherModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Problems, Replay,
-                         testing::Values(Problem{"square", "proximal"}, Problem{"logistic", "proximal"},
-                                         Problem{"softmax", "proximal"}, Problem{"hinge", "newest_block"},
+                         testing::Values(Problem{"square", "proximal"},
+                                         Problem{"logistic", "proximal"},
+                                         Problem{"softmax", "proximal"},
+                                         Problem{"hinge", "newest_block"},
                                          Problem{"softmax", "newest_block"}),
                          [](const auto& p) { return p.param.loss + "_" + p.param.rule; });
 
@@ -161,7 +165,8 @@ TEST(Snapshot, ScoresARowTheSameAloneAndAmongOthers) {
     one.AppendRow(rows, i);
     std::vector<double> alone(3);
     snapshot->Score(one, Inline(), alone.data());
-    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<long>(3 * i))) << i;
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<long>(3 * i)))
+        << i;
   }
 }
 

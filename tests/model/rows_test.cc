@@ -52,7 +52,9 @@ TEST(RowRules, NameTheInputThatIsWrong) {
   EXPECT_EQ(InputField(9, sparse({4, 4})), "features.sparse.indices[1]");
   EXPECT_EQ(InputField(9, sparse({4, 3})), "features.sparse.indices[1]");
   const absl::Status status = Rules("square")->CheckInput("churn", 3, dense({1, 2}).row(0));
-  EXPECT_TRUE(absl::StrContains(status.message(), "\"churn\" takes 3 values per row; this row has 2. Send 3")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(),
+                                "\"churn\" takes 3 values per row; this row has 2. Send 3"))
+      << status;
 }
 
 std::string TargetField(const std::string& loss, const TargetView& target, float weight = 1) {
@@ -63,7 +65,8 @@ TEST(RowRules, NameTheTargetThatIsWrong) {
   const auto number = [](double value) { return TargetView{false, value, ""}; };
   const auto label = [](absl::string_view text) { return TargetView{true, 0, text}; };
   for (const std::string loss : {"logistic", "hinge"}) {
-    for (const double value : {-1.0, 0.0, 1.0}) EXPECT_EQ(TargetField(loss, number(value)), "") << value;
+    for (const double value : {-1.0, 0.0, 1.0})
+      EXPECT_EQ(TargetField(loss, number(value)), "") << value;
     for (const double value : {2.0, 0.5, -2.0, double{NAN}, double{INFINITY}}) {
       EXPECT_EQ(TargetField(loss, number(value)), "value") << value;
     }
@@ -85,7 +88,8 @@ TEST(RowRules, NameTheTargetThatIsWrong) {
 TEST(RowRules, RefuseTargetsFarFromTheKnownScale) {
   const auto rules = Rules("square");
   EXPECT_TRUE(rules->CheckTarget("m", {false, 100 + 9999.0 * 2, ""}, 1, 100, 2).ok());
-  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", {false, 100 + 10001.0 * 2, ""}, 1, 100, 2)), "value");
+  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", {false, 100 + 10001.0 * 2, ""}, 1, 100, 2)),
+            "value");
 }
 
 TEST(LabelTable, NumbersOfABinaryModelKeepTheirSign) {
@@ -113,7 +117,8 @@ TEST(LabelTable, TextLabelsOfABinaryModelAreTwo) {
   EXPECT_EQ(table.Find({true, 0, "maybe"}), std::nullopt);
 }
 
-// One producer sends "1" as text, another one 1 as a number: no row may end up under the other label.
+// One producer sends "1" as text, another one 1 as a number: no row may end up under the other
+// label.
 TEST(LabelTable, NumbersAndTheirTextAreOneLabel) {
   const ModelConfig config = SmallConfig("logistic");
   const TargetView one{false, 1, ""}, minus{false, -1, ""}, zero{false, 0, ""};
@@ -168,7 +173,8 @@ TEST(InputScaling, IsRobustAndLeavesZerosAndOnesAlone) {
   constexpr size_t kRows = 101;
   std::vector<float> x;
   for (size_t i = 0; i < kRows; ++i) {
-    x.insert(x.end(), {static_cast<float>(i % 2), i == 0 ? 1e6f : static_cast<float>(i), i < 20 ? 5.0f : 1.0f, 42.0f});
+    x.insert(x.end(), {static_cast<float>(i % 2), i == 0 ? 1e6f : static_cast<float>(i),
+                       i < 20 ? 5.0f : 1.0f, 42.0f});
   }
   const InputScaling scaling = InputScaling::FromRows({x.data(), kRows, 4});
   EXPECT_EQ(scaling.shift()[0], 0);
@@ -195,7 +201,8 @@ TEST(InputScaling, SeesWhenColumnsShareOneUnit) {
   for (size_t i = 0; i < 200; ++i) {
     for (size_t j = 0; j < 16; ++j) {
       pixels.push_back(random.Uniform() < 0.3 ? static_cast<float>(random.Uniform()) : 0.0f);
-      table.push_back(static_cast<float>(random.Uniform() * std::pow(10.0, static_cast<double>(j))));
+      table.push_back(
+          static_cast<float>(random.Uniform() * std::pow(10.0, static_cast<double>(j))));
     }
   }
   EXPECT_TRUE(InputScaling::ShareOneUnit({pixels.data(), 200, 16}));
@@ -231,7 +238,8 @@ TEST(SampleBatch, KeepsRowsTargetsLabelsAndWeights) {
 TEST(Text, KnowsUtf8AndShortDecimals) {
   EXPECT_TRUE(IsUtf8("plain"));
   EXPECT_TRUE(IsUtf8("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
-  for (const char* bad : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\x80"}) {
+  for (const char* bad :
+       {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\x80"}) {
     EXPECT_FALSE(IsUtf8(bad)) << bad;
   }
   EXPECT_EQ(ShortestDecimal(1), "1");

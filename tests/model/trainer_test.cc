@@ -187,8 +187,10 @@ TEST(Trainer, OddDataGivesFiniteAnswers) {
   const Odd odds[] = {
       {"all rows equal", [](size_t, size_t) { return 3.0f; }},
       {"all zero", [](size_t, size_t) { return 0.0f; }},
-      {"one constant column", [](size_t i, size_t j) { return j == 0 ? 7.0f : static_cast<float>(i % 13); }},
-      {"scales a million apart", [](size_t i, size_t j) { return static_cast<float>(i % 17) * (j == 0 ? 1e-6f : 1e6f); }},
+      {"one constant column",
+       [](size_t i, size_t j) { return j == 0 ? 7.0f : static_cast<float>(i % 13); }},
+      {"scales a million apart",
+       [](size_t i, size_t j) { return static_cast<float>(i % 17) * (j == 0 ? 1e-6f : 1e6f); }},
       {"huge values", [](size_t i, size_t) { return i % 2 == 0 ? 1e30f : -1e30f; }},
       {"denormals", [](size_t i, size_t) { return i % 2 == 0 ? 1e-42f : 0.0f; }},
   };

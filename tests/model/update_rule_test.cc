@@ -47,8 +47,8 @@ TargetScaling ScalingOf(const SampleBatch& rows) {
   return TargetScaling::FromTargets(first);
 }
 
-void ExpectScoresEqual(const Trainer& trainer, const SampleBatch& rows, const std::vector<double>& alpha,
-                       const ModelConfig& config) {
+void ExpectScoresEqual(const Trainer& trainer, const SampleBatch& rows,
+                       const std::vector<double>& alpha, const ModelConfig& config) {
   const std::vector<double> scores = Scores(trainer, rows);
   for (size_t i = 0; i < rows.size(); ++i) {
     double expected = 0;
@@ -59,7 +59,8 @@ void ExpectScoresEqual(const Trainer& trainer, const SampleBatch& rows, const st
   }
 }
 
-// Algorithm 1 of the paper, one row and one new feature at a time, theta / t, with decay: the equations as printed.
+// Algorithm 1 of the paper, one row and one new feature at a time, theta / t, with decay: the
+// equations as printed.
 TEST(NewestBlock, IsAlgorithmOneLiterally) {
   constexpr double kTheta = 0.8, kNu = 0.3;
   ModelConfig config = RawConfig("newest_block");
@@ -94,7 +95,8 @@ TEST(NewestBlock, IsAlgorithmOneLiterally) {
   }
 }
 
-// Mini-batch form with r new features per step: alpha = -(step / (b r)) sum l' feature; sample weights multiply l'.
+// Mini-batch form with r new features per step: alpha = -(step / (b r)) sum l' feature; sample
+// weights multiply l'.
 TEST(NewestBlock, BlocksAndWeightsFollowTheEquation) {
   constexpr double kStep = 0.4;
   ModelConfig config = RawConfig("newest_block");
@@ -160,7 +162,8 @@ TEST(NewestBlock, AStepThatIsTooLargeStartsAgainAndStaysFinite) {
   for (const double score : Scores(*trainer, rows)) EXPECT_TRUE(std::isfinite(score));
 }
 
-// (h K + (c + nu b) / w) v = l', alpha = decay alpha - features' v / D with K = features features' / D.
+// (h K + (c + nu b) / w) v = l', alpha = decay alpha - features' v / D with K = features features'
+// / D.
 TEST(Proximal, SolvesItsSystem) {
   for (const double nu : {0.0, 0.05}) {
     for (const bool weighted : {false, true}) {
@@ -198,12 +201,14 @@ TEST(Proximal, SolvesItsSystem) {
         for (size_t k = 0; k < 2; ++k) {
           for (size_t l = 0; l < 2; ++l) {
             a[k][l] = 0;
-            for (size_t j = 0; j < D; ++j) a[k][l] += phi[k][j] * phi[l][j] / static_cast<double>(D);
+            for (size_t j = 0; j < D; ++j)
+              a[k][l] += phi[k][j] * phi[l][j] / static_cast<double>(D);
           }
           a[k][k] += (kC + 2 * nu) / rows.weight(i + k);
         }
         const double det = a[0][0] * a[1][1] - a[0][1] * a[1][0];
-        const double v[] = {(g[0] * a[1][1] - g[1] * a[0][1]) / det, (g[1] * a[0][0] - g[0] * a[1][0]) / det};
+        const double v[] = {(g[0] * a[1][1] - g[1] * a[0][1]) / det,
+                            (g[1] * a[0][0] - g[0] * a[1][0]) / det};
         for (size_t j = 0; j < D; ++j) {
           alpha[j] = alpha[j] * (1 - 2 * nu / (kC + 2 * nu)) -
                      (v[0] * phi[0][j] + v[1] * phi[1][j]) / static_cast<double>(D);
@@ -216,7 +221,8 @@ TEST(Proximal, SolvesItsSystem) {
 
 // The same rows in batches of any size end at nearly the same accuracy.
 TEST(Proximal, HardlyMindsHowRowsAreCut) {
-  const SampleBatch rows = MakeRows("square", 4000, kDim, 11), test = MakeRows("square", 500, kDim, 12);
+  const SampleBatch rows = MakeRows("square", 4000, kDim, 11),
+                    test = MakeRows("square", 500, kDim, 12);
   std::vector<double> errors;
   for (const uint32_t batch : {1u, 16u, 64u, 256u}) {
     ModelConfig config = SmallConfig("square");
@@ -233,7 +239,8 @@ TEST(Proximal, HardlyMindsHowRowsAreCut) {
     errors.push_back(error);
   }
   EXPECT_LT(errors[0], 0.03);
-  for (const double error : errors) EXPECT_NEAR(std::sqrt(error), std::sqrt(errors[2]), 0.3 * std::sqrt(errors[2]));
+  for (const double error : errors)
+    EXPECT_NEAR(std::sqrt(error), std::sqrt(errors[2]), 0.3 * std::sqrt(errors[2]));
 }
 
 }  // namespace

@@ -12,12 +12,13 @@ namespace kernelstream {
 namespace {
 
 struct Result {
-  double error = 0;          // error rate, or mean squared error
+  double error = 0;  // error rate, or mean squared error
   uint64_t num_features = 0;
 };
 
 // One pass over `train`, then the error on `test`. The config needs its loss only.
-Result TrainAndTest(const char* title, ModelConfig config, const SampleBatch& train, const SampleBatch& test) {
+Result TrainAndTest(const char* title, ModelConfig config, const SampleBatch& train,
+                    const SampleBatch& test) {
   EXPECT_TRUE(CompleteConfig(config).ok());
   ThreadExecutor executor(2);
   FeatureCacheBudget budget(int64_t{1} << 30);
@@ -57,8 +58,7 @@ ModelConfig Config(const std::string& loss) {
 
 class Adult : public testing::Test {
  protected:
-  const SampleBatch train_ =
-      Shuffled(ReadLibsvm(KERNELSTREAM_EXAMPLES "/a9a.libsvm.gz"), 1);
+  const SampleBatch train_ = Shuffled(ReadLibsvm(KERNELSTREAM_EXAMPLES "/a9a.libsvm.gz"), 1);
   const SampleBatch test_ = ReadLibsvm(KERNELSTREAM_EXAMPLES "/a9a.t.libsvm.gz");
 };
 
@@ -80,11 +80,12 @@ TEST(Mnist, SoftmaxIsBelowTheBar) {
       ReadMnist(mnist + "train-images-idx3-ubyte.gz", mnist + "train-labels-idx1-ubyte.gz"), 1);
   const SampleBatch test =
       ReadMnist(mnist + "t10k-images-idx3-ubyte.gz", mnist + "t10k-labels-idx1-ubyte.gz");
-  EXPECT_LE(TrainAndTest("MNIST, softmax, raw pixels", Config("softmax"), train, test).error, 0.055);
+  EXPECT_LE(TrainAndTest("MNIST, softmax, raw pixels", Config("softmax"), train, test).error,
+            0.055);
 }
 
-// The paper's synthetic regression: 65,536 noisy rows, bandwidth a tenth of the median distance, tested
-// against the function without noise.
+// The paper's synthetic regression: 65,536 noisy rows, bandwidth a tenth of the median distance,
+// tested against the function without noise.
 class Synthetic : public testing::Test {
  protected:
   static ModelConfig SyntheticConfig() {
@@ -97,12 +98,13 @@ class Synthetic : public testing::Test {
 };
 
 TEST_F(Synthetic, ProximalIsBelowTheBar) {
-  EXPECT_LE(TrainAndTest("synthetic 2-D, proximal", SyntheticConfig(), train_, test_).error, 0.0005);
+  EXPECT_LE(TrainAndTest("synthetic 2-D, proximal", SyntheticConfig(), train_, test_).error,
+            0.0005);
 }
 
-// The paper's settings: mini-batches and feature blocks of 2^10, nu = 1e-6, features added for ever, the average of all
-// steps. Its step sizes are not those of the text (theta / t with theta nu > 1 diverges at this nu) but the practical
-// schedule, the rule's default.
+// The paper's settings: mini-batches and feature blocks of 2^10, nu = 1e-6, features added for
+// ever, the average of all steps. Its step sizes are not those of the text (theta / t with theta nu
+// > 1 diverges at this nu) but the practical schedule, the rule's default.
 TEST_F(Synthetic, NewestBlockIsBelowTheBar) {
   ModelConfig config = SyntheticConfig();
   config.update_rule.name = "newest_block";

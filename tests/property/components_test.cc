@@ -24,8 +24,10 @@ std::vector<Part> AllParts() {
   std::vector<Part> parts;
   ModelConfig base;
   base.loss.name = "logistic";
-  for (const LossEntry& entry : LossRegistry()) parts.push_back({"loss", entry.doc, base, &ModelConfig::loss});
-  for (const KernelEntry& entry : KernelRegistry()) parts.push_back({"kernel", entry.doc, base, &ModelConfig::kernel});
+  for (const LossEntry& entry : LossRegistry())
+    parts.push_back({"loss", entry.doc, base, &ModelConfig::loss});
+  for (const KernelEntry& entry : KernelRegistry())
+    parts.push_back({"kernel", entry.doc, base, &ModelConfig::kernel});
   for (const UpdateRuleEntry& entry : UpdateRuleRegistry()) {
     parts.push_back({"update_rule", entry.doc, base, &ModelConfig::update_rule});
   }
@@ -56,13 +58,16 @@ TEST(EveryParameter, TakesItsEndsAndRefusesWhatIsBeyondNamingTheRange) {
       EXPECT_TRUE(complete(parameter.min).ok()) << part.doc.name << " " << parameter.name;
       EXPECT_TRUE(complete(parameter.max).ok()) << part.doc.name << " " << parameter.name;
       if (parameter.default_value.has_value()) {
-        EXPECT_TRUE(complete(*parameter.default_value).ok()) << part.doc.name << " " << parameter.name;
+        EXPECT_TRUE(complete(*parameter.default_value).ok())
+            << part.doc.name << " " << parameter.name;
       }
-      for (const double bad : {std::nan(""), double{INFINITY}, -double{INFINITY}, parameter.max * 2 + 1,
-                               parameter.min - std::abs(parameter.min) - 1}) {
+      for (const double bad :
+           {std::nan(""), double{INFINITY}, -double{INFINITY}, parameter.max * 2 + 1,
+            parameter.min - std::abs(parameter.min) - 1}) {
         const absl::Status status = complete(bad);
         EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << part.doc.name << " " << bad;
-        EXPECT_EQ(FieldPathOf(status), part.kind + ".parameters[" + std::string(parameter.name) + "]");
+        EXPECT_EQ(FieldPathOf(status),
+                  part.kind + ".parameters[" + std::string(parameter.name) + "]");
         EXPECT_TRUE(absl::StrContains(status.message(), "expected")) << status;
       }
     }
@@ -114,8 +119,14 @@ TEST(CompleteConfig, NamesTheFieldThatIsOutOfRange) {
   EXPECT_EQ(field_of([](ModelConfig& c) { c.labels = {"a"}; }), "labels");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.labels = {"a", "a"}; }), "labels[1]");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.labels = {"a", "\xff"}; }), "labels[1]");
-  EXPECT_EQ(field_of([](ModelConfig& c) { c.loss.name = "square", c.labels = {"a", "b"}; }), "labels");
-  EXPECT_EQ(field_of([](ModelConfig& c) { c.loss.name = "hinge", c.labels = {"a", "b", "c"}; }), "labels");
+  EXPECT_EQ(field_of([](ModelConfig& c) {
+              c.loss.name = "square", c.labels = {"a", "b"};
+            }),
+            "labels");
+  EXPECT_EQ(field_of([](ModelConfig& c) {
+              c.loss.name = "hinge", c.labels = {"a", "b", "c"};
+            }),
+            "labels");
 }
 
 }  // namespace

@@ -53,15 +53,16 @@ TEST(EveryKernel, FeaturesAreUnbiased) {
       const double distance = 0.25 * static_cast<double>(p) * kBandwidth / std::sqrt(double{kDim});
       for (size_t j = 0; j < kDim; ++j) {
         x[2 * p * kDim + j] = static_cast<float>(random.Normal());
-        x[(2 * p + 1) * kDim + j] = static_cast<float>(x[2 * p * kDim + j] + distance * random.Normal());
+        x[(2 * p + 1) * kDim + j] =
+            static_cast<float>(x[2 * p * kDim + j] + distance * random.Normal());
       }
     }
     const size_t rows = 2 * kPairs;
     std::vector<float> features(kPanelsPerBlock * rows * kPanelWidth);
     std::vector<double> sum(kPairs), squares(kPairs);
     for (uint64_t panel = 0; panel < kNumFeatures / kPanelWidth; panel += kPanelsPerBlock) {
-      map.Features({x.data(), rows, kDim}, static_cast<float>(1 / kBandwidth), panel, kPanelsPerBlock,
-                   features.data());
+      map.Features({x.data(), rows, kDim}, static_cast<float>(1 / kBandwidth), panel,
+                   kPanelsPerBlock, features.data());
       for (size_t i = 0; i < kPanelsPerBlock; ++i) {
         for (size_t p = 0; p < kPairs; ++p) {
           const float* a = features.data() + (i * rows + 2 * p) * kPanelWidth;
@@ -75,8 +76,8 @@ TEST(EveryKernel, FeaturesAreUnbiased) {
     }
     const auto n = static_cast<double>(kNumFeatures);
     for (size_t p = 0; p < kPairs; ++p) {
-      const double expected = kernel->Evaluate(Widened(&x[2 * p * kDim], kDim),
-                                               Widened(&x[(2 * p + 1) * kDim], kDim));
+      const double expected =
+          kernel->Evaluate(Widened(&x[2 * p * kDim], kDim), Widened(&x[(2 * p + 1) * kDim], kDim));
       const double mean = sum[p] / n;
       const double error = std::sqrt((squares[p] / n - mean * mean) / n);
       EXPECT_LE(std::abs(mean - expected), kStandardErrors * error + 1e-6)
@@ -87,7 +88,8 @@ TEST(EveryKernel, FeaturesAreUnbiased) {
         twice[j] = 2.0 * (x[2 * p * kDim + j] - x[(2 * p + 1) * kDim + j]);
       }
       const double variance = 1 + kernel->Evaluate(twice, zero) / 2 - expected * expected;
-      EXPECT_NEAR((squares[p] / n - mean * mean) / variance, 1, 0.03) << entry.doc.name << " pair " << p;
+      EXPECT_NEAR((squares[p] / n - mean * mean) / variance, 1, 0.03)
+          << entry.doc.name << " pair " << p;
     }
   }
 }
@@ -103,16 +105,19 @@ TEST(RandomFeatureMap, GivesTheSameBitsWithAndWithoutCacheAndWhenWidened) {
 
   FeatureCacheBudget everything(1 << 30), one_block(kFeaturesPerBlock * (kDim + 1) * 4);
   std::vector<std::vector<double>> results;
-  for (FeatureCacheBudget* budget : {&everything, &one_block, static_cast<FeatureCacheBudget*>(nullptr)}) {
+  for (FeatureCacheBudget* budget :
+       {&everything, &one_block, static_cast<FeatureCacheBudget*>(nullptr)}) {
     const RandomFeatureMap map(SpectralLaw::kNormal, kSeed, kDim, 4096, budget);
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::vector<double> sums(kRows * kOutputs);
-      map.AddSums({x.data(), kRows, kDim}, 0.7f, 0, kPanels, coefficients.data(), kOutputs, sums.data());
+      map.AddSums({x.data(), kRows, kDim}, 0.7f, 0, kPanels, coefficients.data(), kOutputs,
+                  sums.data());
       results.push_back(sums);
     }
     std::vector<double> sums(kRows * kOutputs);
-    map.Widen(2 * kDim, true)->AddSums({wide_x.data(), kRows, 2 * kDim}, 0.7f, 0, kPanels,
-                                       coefficients.data(), kOutputs, sums.data());
+    map.Widen(2 * kDim, true)
+        ->AddSums({wide_x.data(), kRows, 2 * kDim}, 0.7f, 0, kPanels, coefficients.data(), kOutputs,
+                  sums.data());
     results.push_back(sums);
   }
   for (const auto& result : results) EXPECT_EQ(result, results[0]);

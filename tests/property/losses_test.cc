@@ -65,8 +65,10 @@ TEST(EveryLoss, DerivativeIsTheSlopeOfTheValue) {
           constexpr double kStep = 1e-6;
           std::vector<double> up = scores, down = scores;
           up[k] += kStep, down[k] -= kStep;
-          const double slope = (c.loss->Value(up, target) - c.loss->Value(down, target)) / (2 * kStep);
-          EXPECT_NEAR(derivative[k], slope, 1e-7) << c.name << " target " << target << " seed " << kSeed;
+          const double slope =
+              (c.loss->Value(up, target) - c.loss->Value(down, target)) / (2 * kStep);
+          EXPECT_NEAR(derivative[k], slope, 1e-7)
+              << c.name << " target " << target << " seed " << kSeed;
         }
       }
     }
@@ -77,12 +79,14 @@ TEST(EveryLoss, IsConvexAndNotNegative) {
   Random random(kSeed);
   for (const Case& c : AllLosses()) {
     for (int trial = 0; trial < 500; ++trial) {
-      const std::vector<double> a = RandomScores(random, c.outputs), b = RandomScores(random, c.outputs);
+      const std::vector<double> a = RandomScores(random, c.outputs),
+                                b = RandomScores(random, c.outputs);
       const double share = random.Uniform();
       std::vector<double> between(c.outputs);
       for (size_t k = 0; k < c.outputs; ++k) between[k] = share * a[k] + (1 - share) * b[k];
       for (const double target : c.targets) {
-        const double chord = share * c.loss->Value(a, target) + (1 - share) * c.loss->Value(b, target);
+        const double chord =
+            share * c.loss->Value(a, target) + (1 - share) * c.loss->Value(b, target);
         EXPECT_LE(c.loss->Value(between, target), chord + 1e-12) << c.name << " seed " << kSeed;
         EXPECT_GE(c.loss->Value(between, target), 0) << c.name;
       }
@@ -90,14 +94,16 @@ TEST(EveryLoss, IsConvexAndNotNegative) {
   }
 }
 
-// The proximal step's bound: going against the derivative by 1 / curvature of it does not raise the loss by more than the kinks of
-// non-smooth losses allow; for smooth ones the derivative changes by at most curvature times the distance.
+// The proximal step's bound: going against the derivative by 1 / curvature of it does not raise the
+// loss by more than the kinks of non-smooth losses allow; for smooth ones the derivative changes by
+// at most curvature times the distance.
 TEST(EveryLoss, CurvatureBoundsTheChangeOfTheDerivative) {
   Random random(kSeed);
   for (const Case& c : AllLosses()) {
     if (c.name == "hinge") continue;  // a kink: its curvature is that of a smoothed hinge
     for (int trial = 0; trial < 500; ++trial) {
-      const std::vector<double> a = RandomScores(random, c.outputs), b = RandomScores(random, c.outputs);
+      const std::vector<double> a = RandomScores(random, c.outputs),
+                                b = RandomScores(random, c.outputs);
       for (const double target : c.targets) {
         std::vector<double> da(c.outputs), db(c.outputs);
         c.loss->Derivative(a, target, da);
@@ -107,7 +113,8 @@ TEST(EveryLoss, CurvatureBoundsTheChangeOfTheDerivative) {
           change += (da[k] - db[k]) * (da[k] - db[k]);
           distance += (a[k] - b[k]) * (a[k] - b[k]);
         }
-        EXPECT_LE(std::sqrt(change), c.loss->curvature() * std::sqrt(distance) * (1 + 1e-12) + 1e-14)
+        EXPECT_LE(std::sqrt(change),
+                  c.loss->curvature() * std::sqrt(distance) * (1 + 1e-12) + 1e-14)
             << c.name << " seed " << kSeed;
       }
     }
@@ -123,7 +130,8 @@ TEST(EveryLoss, StaysFiniteForExtremeScores) {
         for (const double target : c.targets) {
           EXPECT_TRUE(std::isfinite(c.loss->Value(scores, target))) << c.name << " " << scores[0];
           c.loss->Derivative(scores, target, derivative);
-          for (const double d : derivative) EXPECT_TRUE(std::isfinite(d)) << c.name << " " << scores[0];
+          for (const double d : derivative)
+            EXPECT_TRUE(std::isfinite(d)) << c.name << " " << scores[0];
         }
       }
     }
@@ -181,7 +189,8 @@ TEST(EveryLoss, BestConstantIsNotBeatenByItsNeighbours) {
     }
     const auto total = [&](double score) {
       double sum = 0;
-      for (size_t i = 0; i < targets.size(); ++i) sum += weights[i] * c.loss->Value({&score, 1}, targets[i]);
+      for (size_t i = 0; i < targets.size(); ++i)
+        sum += weights[i] * c.loss->Value({&score, 1}, targets[i]);
       return sum;
     };
     double best = 0;

@@ -87,7 +87,8 @@ SampleBatch ReadMnist(const std::string& images, const std::string& labels) {
   for (size_t i = 0; i < count; ++i) {
     float* row = rows.AddDense(kPixels);
     for (size_t j = 0; j < kPixels; ++j) {
-      row[j] = static_cast<float>(static_cast<uint8_t>(pixels[kImagesAt + i * kPixels + j])) / 255.0f;
+      row[j] =
+          static_cast<float>(static_cast<uint8_t>(pixels[kImagesAt + i * kPixels + j])) / 255.0f;
     }
     rows.SetLabel(std::to_string(static_cast<int>(digits[kLabelsAt + i])));
   }

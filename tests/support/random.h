@@ -10,9 +10,9 @@ namespace kernelstream {
 class Random {
  public:
   explicit Random(uint64_t seed) : seed_(seed) {}
-  double Uniform();                        // (0, 1)
+  double Uniform();  // (0, 1)
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
-  double Normal();                         // N(0, 1)
+  double Normal();  // N(0, 1)
   uint64_t Below(uint64_t n) { return static_cast<uint64_t>(Uniform() * static_cast<double>(n)); }
 
  private:

@@ -148,8 +148,7 @@ TEST(SampleFrequencies, AreTheQuantilesOfTheirCounters) {
         double worst = 0;
         for (size_t i = 0; i < out.size(); ++i) {
           const uint64_t f = first + i / (dim * kPanelWidth) * kPanelWidth + i % kPanelWidth;
-          const double exact =
-              ExactTurns(law, CounterUniform(kKey, f, i / kPanelWidth % dim));
+          const double exact = ExactTurns(law, CounterUniform(kKey, f, i / kPanelWidth % dim));
           worst = std::max(worst, std::abs(out[i] / exact - 1));
         }
         EXPECT_LE(worst, 1e-6) << "law " << static_cast<int>(law) << " dim " << dim;
@@ -165,8 +164,8 @@ struct ExtremeDraw {
   float uniform;
 };
 constexpr ExtremeDraw kExtremeDraws[] = {
-    {270842, 0, 0x1p-24f},        {550676, 1, 0x1.8p-23f},      {175648, 3, 0x1.fffffcp-2f},
-    {1312928, 1, 0x1.fffff4p-2f}, {1838485, 3, 0x1.000002p-1f}, {1437667, 1, 0x1.000006p-1f},
+    {270842, 0, 0x1p-24f},         {550676, 1, 0x1.8p-23f},      {175648, 3, 0x1.fffffcp-2f},
+    {1312928, 1, 0x1.fffff4p-2f},  {1838485, 3, 0x1.000002p-1f}, {1437667, 1, 0x1.000006p-1f},
     {12283541, 3, 0x1.fffffap-1f}, {245165, 2, 0x1.fffffep-1f},
 };
 
@@ -287,9 +286,9 @@ TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
     double worst = 0;
     for (size_t r = 0; r < data.size(); ++r) {
       EXPECT_LE(std::abs(out[r * kPanelWidth]), static_cast<float>(std::numbers::sqrt2));
-      worst = std::max(worst, std::abs(out[r * kPanelWidth] -
-                                       std::numbers::sqrt2 *
-                                           std::cos(2 * std::numbers::pi * double{data[r]})));
+      worst = std::max(
+          worst, std::abs(out[r * kPanelWidth] -
+                          std::numbers::sqrt2 * std::cos(2 * std::numbers::pi * double{data[r]})));
     }
     EXPECT_LE(worst, 4e-7);
   });
@@ -308,8 +307,8 @@ TEST(CosineFeatures, OfARowDoNotDependOnTheOtherRows) {
           const std::vector<float> one = Features(panels, x.Rows(r, 1));
           for (size_t p = 0; p < panels.view.num_panels; ++p) {
             const auto first = one.begin() + p * kPanelWidth;
-            ASSERT_TRUE(std::equal(first, first + kPanelWidth,
-                                   all.begin() + (p * rows + r) * kPanelWidth))
+            ASSERT_TRUE(
+                std::equal(first, first + kPanelWidth, all.begin() + (p * rows + r) * kPanelWidth))
                 << "dim " << dim << " rows " << rows << " row " << r << " panel " << p;
           }
         }

@@ -271,7 +271,8 @@ TEST(HostedModel, FullQueueRefusesAndLosesNothingAcknowledged) {
   EXPECT_EQ(model->snapshot()->sequence(), 24u);
 }
 
-// Rows so large, or a queue so small, that it is full before a mini-batch is: time stands still here, so nothing else cuts.
+// Rows so large, or a queue so small, that it is full before a mini-batch is: time stands still
+// here, so nothing else cuts.
 TEST(HostedModel, FullQueueWithLessThanAMiniBatchIsCutAtOnce) {
   MemoryStore store;
   HostingOptions options;

@@ -134,9 +134,8 @@ TEST(TrainingPool, ParallelForRunsEachTaskOnceAlsoNestedAndFromManyThreads) {
       callers.emplace_back([&pool] {
         for (int round = 0; round < 100; ++round) {
           std::vector<std::atomic<int>> runs(20 * 3);
-          pool.ParallelFor(20, [&](size_t i) {
-            pool.ParallelFor(3, [&](size_t j) { ++runs[3 * i + j]; });
-          });
+          pool.ParallelFor(
+              20, [&](size_t i) { pool.ParallelFor(3, [&](size_t j) { ++runs[3 * i + j]; }); });
           for (const auto& count : runs) ASSERT_EQ(count, 1);
         }
       });

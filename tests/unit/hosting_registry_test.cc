@@ -188,7 +188,8 @@ TEST(ModelRegistry, DeletingWhileTrainingEndsWaitersAndLeavesNothing) {
     EXPECT_EQ(answers, 20);
     EXPECT_TRUE(NumbersInLog(store, model->uid()).empty());
     EXPECT_EQ(host.registry.Get("m").status().code(), absl::StatusCode::kNotFound);
-    EXPECT_EQ(AppendAndWait(*model, NumberedRows(1, 1)).status().code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(AppendAndWait(*model, NumberedRows(1, 1)).status().code(),
+              absl::StatusCode::kNotFound);
     EXPECT_EQ(host.registry.Delete("m").code(), absl::StatusCode::kNotFound);
   }
 }
@@ -203,7 +204,8 @@ TEST(ModelRegistry, FailedDeletionLeavesTheModelAsItWas) {
   EXPECT_TRUE(AppendAndWait(*model, NumberedRows(1, 8, AckLevel::kApplied)).ok());
 }
 
-// Rows are on their way to the disk when the model is deleted: once they are there, they ask for a slice.
+// Rows are on their way to the disk when the model is deleted: once they are there, they ask for a
+// slice.
 TEST(ModelRegistry, DeletedModelGivesItsMemoryBack) {
   MemoryStore store;
   HostingOptions options;
@@ -222,11 +224,14 @@ TEST(ModelRegistry, DeletedModelGivesItsMemoryBack) {
   model->Append(NumberedRows(1, 8), [&answered](const auto&) { answered.Notify(); });
   writing.WaitForNotification();
   std::thread deleting([&host] { EXPECT_TRUE(host.registry.Delete("m").ok()); });
-  // A batch that is too large for any queue is answered at once, and with another code once the model is being deleted.
-  while (AppendAndWait(*model, NumberedRows(9, 17)).status().code() != absl::StatusCode::kUnavailable) {
+  // A batch that is too large for any queue is answered at once, and with another code once the
+  // model is being deleted.
+  while (AppendAndWait(*model, NumberedRows(9, 17)).status().code() !=
+         absl::StatusCode::kUnavailable) {
     sched_yield();
   }
-  // Now it leaves the pool within a few instructions. Should that come after the rows, nothing is proved, nor failed.
+  // Now it leaves the pool within a few instructions. Should that come after the rows, nothing is
+  // proved, nor failed.
   for (int i = 0; i < 10000; ++i) sched_yield();
   written.Notify();
   deleting.join();

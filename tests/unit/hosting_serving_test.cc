@@ -16,8 +16,9 @@ constexpr uint64_t kMostRows = 100000;
 // Steps that the readers have to have seen, all together, before rows stop coming.
 constexpr uint64_t kStepsToSee = 40 * kReaders;
 
-// The reading path in one place: look-up by name, snapshot, scores. What it is made of never takes a lock: the map of models
-// and each model's snapshot are in PublishedCells, whose Get is a few atomic instructions (asserted lock-free there).
+// The reading path in one place: look-up by name, snapshot, scores. What it is made of never takes
+// a lock: the map of models and each model's snapshot are in PublishedCells, whose Get is a few
+// atomic instructions (asserted lock-free there).
 using Scores = std::vector<double>;
 Scores Predict(const ModelRegistry& registry, const SampleBatch& probes, uint64_t* step) {
   thread_local InlineExecutor inline_executor;

@@ -29,8 +29,10 @@ inline ModelConfig SmallConfig() {
   return config;
 }
 
-// Rows numbered from `first` on; input 0 of a row is its number, so that it can be found in the log.
-inline AppendRequest NumberedRows(uint64_t first, uint64_t count, AckLevel ack = AckLevel::kDurable) {
+// Rows numbered from `first` on; input 0 of a row is its number, so that it can be found in the
+// log.
+inline AppendRequest NumberedRows(uint64_t first, uint64_t count,
+                                  AckLevel ack = AckLevel::kDurable) {
   AppendRequest request;
   request.ack = ack;
   for (uint64_t n = first; n < first + count; ++n) {
@@ -114,14 +116,18 @@ inline absl::StatusOr<AppendResult> AppendAndWait(HostedModel& model, AppendRequ
 // Input 0 of every row in the log, in order.
 inline std::vector<uint64_t> NumbersInLog(Store& store, ModelUid uid) {
   std::vector<uint64_t> numbers;
-  EXPECT_TRUE(store.ReadLog(uid, 0, [&numbers](LogEntry entry) {
-    if (const auto* rows = std::get_if<RowsRecord>(&entry)) {
-      for (size_t i = 0; i < rows->rows.size(); ++i) {
-        numbers.push_back(static_cast<uint64_t>(rows->rows.row(i).values[0]));
-      }
-    }
-    return absl::OkStatus();
-  }).ok());
+  EXPECT_TRUE(store
+                  .ReadLog(uid, 0,
+                           [&numbers](LogEntry entry) {
+                             if (const auto* rows = std::get_if<RowsRecord>(&entry)) {
+                               for (size_t i = 0; i < rows->rows.size(); ++i) {
+                                 numbers.push_back(
+                                     static_cast<uint64_t>(rows->rows.row(i).values[0]));
+                               }
+                             }
+                             return absl::OkStatus();
+                           })
+                  .ok());
   return numbers;
 }
 

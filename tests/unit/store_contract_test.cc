@@ -26,10 +26,9 @@ class StoreContract : public ::testing::TestWithParam<bool> {
       store_ = std::make_unique<MemoryStore>();
       return;
     }
-    directory_ = absl::StrCat(
-        ::testing::TempDir(), "store_contract_",
-        ::testing::UnitTest::GetInstance()->random_seed(), "_",
-        reinterpret_cast<uintptr_t>(this));
+    directory_ = absl::StrCat(::testing::TempDir(), "store_contract_",
+                              ::testing::UnitTest::GetInstance()->random_seed(), "_",
+                              reinterpret_cast<uintptr_t>(this));
     std::filesystem::remove_all(directory_);
     Open();
   }
@@ -49,9 +48,7 @@ class StoreContract : public ::testing::TestWithParam<bool> {
     if (durable()) Open();
   }
 
-  void Commit(LogAppend append) {
-    ASSERT_TRUE(store_->Commit({std::move(append)}).ok());
-  }
+  void Commit(LogAppend append) { ASSERT_TRUE(store_->Commit({std::move(append)}).ok()); }
   static LogAppend RowsAppend(ModelUid uid, uint64_t first, size_t count) {
     LogAppend append;
     append.uid = uid;
@@ -128,11 +125,15 @@ TEST_P(StoreContract, RowsComeBackAsTheyWere) {
   }
   Reopen();
   size_t i = 0;
-  ASSERT_TRUE(store_->ReadLog(7, 0, [&](LogEntry entry) {
-    EXPECT_TRUE(Same(std::get<RowsRecord>(entry), written.at(i))) << "seed " << i + 1;
-    ++i;
-    return absl::OkStatus();
-  }).ok());
+  ASSERT_TRUE(store_
+                  ->ReadLog(7, 0,
+                            [&](LogEntry entry) {
+                              EXPECT_TRUE(Same(std::get<RowsRecord>(entry), written.at(i)))
+                                  << "seed " << i + 1;
+                              ++i;
+                              return absl::OkStatus();
+                            })
+                  .ok());
   EXPECT_EQ(i, written.size());
 }
 

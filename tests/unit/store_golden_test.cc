@@ -1,5 +1,5 @@
-// Bytes of a version 1 data directory. They must decode to the same values for ever: a failure here means that servers
-// would not read what older ones wrote. Never change the bytes; add new ones.
+// Bytes of a version 1 data directory. They must decode to the same values for ever: a failure here
+// means that servers would not read what older ones wrote. Never change the bytes; add new ones.
 #include <string>
 #include <vector>
 
@@ -28,23 +28,17 @@ constexpr char kRowsValue[] =
     "00012a0802000000701101003210000000000000c0bf00000000000000003a03796573420200014a"
     "080000803f0000003f1202703118052008";
 constexpr char kCutKey[] = "0102030405060708000000000000001201";
-constexpr char kCutValue[] =
-    "73a47f1c036c6750";
+constexpr char kCutValue[] = "73a47f1c036c6750";
 constexpr char kLastSequenceKey[] = "010203040506070873";
-constexpr char kLastSequenceValue[] =
-    "07879e46a5e045420812";
+constexpr char kLastSequenceValue[] = "07879e46a5e045420812";
 constexpr char kProducerKey[] = "01020304050607087031";
-constexpr char kProducerValue[] =
-    "beadd917553b5cc108081012";
+constexpr char kProducerValue[] = "beadd917553b5cc108081012";
 constexpr char kRequestKey[] = "01020304050607086963616c6c2d31";
-constexpr char kRequestValue[] =
-    "f966e4440d5f583508031206616e73776572";
+constexpr char kRequestValue[] = "f966e4440d5f583508031206616e73776572";
 constexpr char kRequestNumberKey[] = "01020304050607086e0000000000000003";
-constexpr char kRequestNumberValue[] =
-    "d7d5574922baad210a0663616c6c2d31";
+constexpr char kRequestNumberValue[] = "d7d5574922baad210a0663616c6c2d31";
 constexpr char kFormatKey[] = "666f726d6174";
-constexpr char kFormatValue[] =
-    "fbbc455d9126b8380801";
+constexpr char kFormatValue[] = "fbbc455d9126b8380801";
 constexpr char kCheckpointKey[] = "010203040506070800";
 constexpr char kCheckpointValue[] =
     "eae68dedae057258080910121811200128203004380140014a0b08011201011a0400008040520400"
@@ -56,8 +50,7 @@ constexpr char kCheckpointValue[] =
     "40380a1a1309000000000000f43f10011a060a0012001a002007920110000102030405060708090a"
     "0b0c0d0e0f980108a00102a80110b00103";
 constexpr char kChunkKey[] = "0102030405060708010000000000000000";
-constexpr char kChunkValue[] =
-    "c2c3d061e180d55d0000803f00000040";
+constexpr char kChunkValue[] = "c2c3d061e180d55d0000803f00000040";
 
 // The record of a stored value; "" if its checksum is not the one of this version.
 std::string Record(absl::string_view key, absl::string_view value) {

@@ -144,7 +144,9 @@ class Random {
 };
 
 // Equality, to the bit where numbers are concerned.
-inline bool Same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+inline bool Same(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
 inline bool Same(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -157,7 +159,8 @@ inline bool Same(const SampleBatch& a, const SampleBatch& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     const RowView x = a.row(i), y = b.row(i);
     const TargetView s = a.target(i), t = b.target(i);
-    const std::vector<float> xv(x.values.begin(), x.values.end()), yv(y.values.begin(), y.values.end());
+    const std::vector<float> xv(x.values.begin(), x.values.end()),
+        yv(y.values.begin(), y.values.end());
     if (x.sparse != y.sparse || !Same(xv, yv) || x.indices.size() != y.indices.size()) return false;
     for (size_t j = 0; j < x.indices.size(); ++j) {
       if (x.indices[j] != y.indices[j]) return false;
@@ -174,7 +177,8 @@ inline bool Same(const RowsRecord& a, const RowsRecord& b) {
          a.next_producer_sequence == b.next_producer_sequence;
 }
 inline bool Same(const StoredModel& a, const StoredModel& b) {
-  return a.uid == b.uid && a.name == b.name && a.config == b.config && a.create_time == b.create_time;
+  return a.uid == b.uid && a.name == b.name && a.config == b.config &&
+         a.create_time == b.create_time;
 }
 inline bool Same(const DecayedMean& a, const DecayedMean& b) {
   return Same(a.sum, b.sum) && Same(a.weight, b.weight);
@@ -197,8 +201,8 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
   }
   return a.step == b.step && a.updates == b.updates && a.sequence == b.sequence &&
          a.rows_learned == b.rows_learned && a.rows_skipped == b.rows_skipped &&
-         a.divergences == b.divergences && a.num_features == b.num_features && a.cursor == b.cursor &&
-         a.dimension == b.dimension && a.input_dim == b.input_dim &&
+         a.divergences == b.divergences && a.num_features == b.num_features &&
+         a.cursor == b.cursor && a.dimension == b.dimension && a.input_dim == b.input_dim &&
          a.num_outputs == b.num_outputs && a.warm == b.warm && Same(a.warmup, b.warmup) &&
          Same(a.input_shift, b.input_shift) && Same(a.input_inverse_scale, b.input_inverse_scale) &&
          Same(a.target_offset, b.target_offset) && Same(a.target_scale, b.target_scale) &&

@@ -16,8 +16,11 @@ using ::testing::Not;
 
 TEST(Log, TextLineHasKeysAndQuotesWhatNeedsIt) {
   EXPECT_EQ(FormatLogLine(LogFormat::kText, LogLevel::kInfo, "T", "recovered",
-                          {{"model", "churn"}, {"step", 81920}, {"seconds", 0.5},
-                           {"error", "a \"b\"\nc=d"}, {"empty", ""}}),
+                          {{"model", "churn"},
+                           {"step", 81920},
+                           {"seconds", 0.5},
+                           {"error", "a \"b\"\nc=d"},
+                           {"empty", ""}}),
             "T INFO event=recovered model=churn step=81920 seconds=0.5 "
             "error=\"a \\\"b\\\"\\nc=d\" empty=\"\"");
 }

@@ -406,8 +406,9 @@ class Client {
   absl::Status DeleteModel(const std::string& name);
   absl::StatusOr<std::vector<ComponentInfo>> ListKernels();
   absl::StatusOr<std::vector<ComponentInfo>> ListLosses();
-  // OK if the server says that it is SERVING: all models, or `model` if it is not empty. Unavailable if it is not (loading,
-  // draining). NotFound: no such model. Asked once, without retries.
+  // OK if the server says that it is SERVING: all models, or `model` if it is not empty.
+  // Unavailable if it is not (loading, draining). NotFound: no such model. Asked once, without
+  // retries.
   absl::Status CheckHealth(const std::string& model = "");
 
   // One batch, acknowledged. For more than a few thousand rows, use a stream.
