@@ -109,11 +109,14 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::stri
       rocksdb::DB::Open(options, directory, descriptors, &store->families_, &db);
   if (!opened.ok()) return FromRocksDbOpen(directory, opened);
   store->db_.reset(db);
+  store->reclaimer_ = std::make_unique<SpaceReclaimer>(
+      db, std::vector<rocksdb::ColumnFamilyHandle*>{store->family(kLog), store->family(kCheckpoints)});
   if (absl::Status status = store->CheckFormat(); !status.ok()) return status;
   return store;
 }
 
 RocksDbStore::~RocksDbStore() {
+  reclaimer_.reset();
   for (rocksdb::ColumnFamilyHandle* handle : families_) db_->DestroyColumnFamilyHandle(handle);
 }
 
@@ -241,6 +244,7 @@ absl::Status RocksDbStore::DeleteModel(ModelUid uid) {
     batch.DeleteRange(family(f), begin, end);
   }
   if (absl::Status status = Write("delete the model", batch); !status.ok()) return status;
+  reclaimer_->Reclaim(begin, end);
   absl::MutexLock lock(&names_mutex_);
   names_.erase(uid);
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
+#include "server/store/space_reclaimer.h"
 #include "server/store/store.h"
 
 namespace kernelstream::server {
@@ -48,6 +49,9 @@ class RocksDbStore final : public Store {
   absl::Status SaveCheckpoint(ModelUid uid, const TrainerState& state) override;
   absl::StatusOr<std::optional<TrainerState>> LoadCheckpoint(ModelUid uid) override;
 
+  // Until the disk has what deleted models took.
+  void WaitUntilReclaimed() { reclaimer_->WaitUntilIdle(); }
+
  private:
   enum Family { kDefault, kModels, kLog, kPositions, kProducers, kRequests, kCheckpoints };
 
@@ -73,6 +77,7 @@ class RocksDbStore final : public Store {
 
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;  // kFamilyNames, then any others there are
+  std::unique_ptr<SpaceReclaimer> reclaimer_;
   std::atomic<bool> write_failed_{false};
   absl::Mutex uid_mutex_;  // one NextUid at a time
   mutable absl::Mutex names_mutex_;

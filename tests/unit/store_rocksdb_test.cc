@@ -169,6 +169,26 @@ TEST_F(RocksDbStoreTest, DamagedModelRecordIsListedByName) {
   EXPECT_TRUE(damaged.empty());
 }
 
+TEST_F(RocksDbStoreTest, DeletedModelGivesTheDiskBack) {
+  PutModel(1, "large");
+  PutModel(2, "other");
+  constexpr uint64_t kRecords = 24;
+  for (uint64_t i = 0; i < kRecords; ++i) {  // 2 MiB each: many files
+    ASSERT_TRUE(store_->Commit({Rows(1, 1 + 8 * i, 8, 65536), Rows(2, 1 + i, 1)}).ok());
+  }
+  ASSERT_TRUE(store_->DeleteModel(1).ok());
+  static_cast<RocksDbStore&>(*store_).WaitUntilReclaimed();
+  Open();  // also lets go of files that are not needed any more
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    if (entry.path().extension() == ".sst") bytes += entry.file_size();
+  }
+  EXPECT_LT(bytes, uint64_t{4} << 20);
+  uint64_t records = 0;
+  ASSERT_TRUE(store_->ReadLog(2, 0, [&](LogEntry) { ++records; return absl::OkStatus(); }).ok());
+  EXPECT_EQ(records, kRecords);
+}
+
 TEST_F(RocksDbStoreTest, ValueUnderAnotherKeyIsDataLoss) {
   ASSERT_TRUE(store_->Commit({Rows(1, 1, 2), Rows(1, 3, 2)}).ok());
   Tamper("log", [](rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle) {
