@@ -133,6 +133,16 @@ TEST_F(Readers, CsvByteOrderMarkIsLeftOut) {
   EXPECT_EQ(Number(Read("\xEF\xBB\xBFy,a\n1,2\n", options).value()[0]), 1);
 }
 
+TEST_F(Readers, CsvColumnsAreListedEscapedAndCut) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.target = "y";
+  const absl::Status status = Read(std::string(100'000, '\0') + ",\x1b[2J\n1,2\n", options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_LT(status.message().size(), 1000u);
+  EXPECT_EQ(status.message().find('\0'), absl::string_view::npos);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\\033[2J"));
+}
+
 TEST_F(Readers, CsvWeightAndDroppedColumns) {
   ReaderOptions options = Of(Format::kCsv);
   options.weight = "w";

@@ -45,7 +45,12 @@ bool IsNumber(absl::string_view text) {
 
 std::string ListColumns(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kMostListedColumns);
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+  // Escaped and cut like a quoted name: the file may be no table at all.
+  const auto add = [](std::string* list, const std::string& name) {
+    const std::string quoted = Quote(name);
+    list->append(quoted, 1, quoted.size() - 2);
+  };
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", ", add),
                       shown < names.size() ? ", ..." : "");
 }
 
