@@ -97,7 +97,8 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListModels(grpc::CallbackServerConte
   v1::ListModelsRequest request;
   absl::Status status = ParseMessage(*bytes, context_.max_message_bytes, &request, nullptr);
   std::string after;  // a page token is the last name of the page before
-  if (status.ok() && !absl::WebSafeBase64Unescape(request.page_token(), &after)) {
+  if (status.ok() && !request.page_token().empty() &&
+      !(absl::WebSafeBase64Unescape(request.page_token(), &after) && CheckModelName(after).ok())) {
     status = InvalidField("page_token",
                           "it is not a next_page_token of this server; leave it empty "
                           "for the first page");

@@ -153,10 +153,10 @@ TEST(ModelService, CreatesOnceListsInPagesAndDeletes) {
   EXPECT_EQ(pages, 3);
   EXPECT_THAT(names,
               ::testing::ElementsAre("m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"));
-  {
+  for (const char* token : {"%%%", "garbage"}) {  // the second is base64, but of no name
     grpc::ClientContext context;
     v1::ListModelsResponse page;
-    list.set_page_token("%%%");
+    list.set_page_token(token);
     EXPECT_EQ(FieldOf(server->models->ListModels(&context, list, &page)), "page_token");
   }
   const std::string uid = server->Get("m3").uid();
