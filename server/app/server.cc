@@ -127,6 +127,12 @@ absl::Status Server::Parts::Listen() {
   predictions = std::make_unique<PredictionServiceImpl>(context);
 
   if (absl::Status free = CheckCanListen("listen", *wanted); !free.ok()) return free;
+  if (!options.metrics_listen.empty()) {
+    const auto metrics_wanted = ParseHostAndPort("metrics_listen", options.metrics_listen);
+    if (!metrics_wanted.ok()) return metrics_wanted.status();
+    const absl::Status free = CheckCanListen("metrics_listen", *metrics_wanted);
+    if (!free.ok()) return free;
+  }
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;

@@ -175,7 +175,8 @@ TEST(Process, AnAddressInUseIsExplained) {
   EXPECT_THAT(second.output(), HasSubstr(absl::StrCat("address in use: ", address)));
   ServerProcess third(dir.path() + "/three", {absl::StrCat("--metrics_listen=", address)});
   EXPECT_EQ(third.WaitForExit(), 1);
-  EXPECT_THAT(third.output(), HasSubstr("metrics_listen"));
+  EXPECT_THAT(third.output(), HasSubstr(absl::StrCat("address in use: ", address)));
+  EXPECT_THAT(third.output(), HasSubstr("choose another --metrics_listen"));
 }
 
 TEST(Process, JsonLogIsOneObjectPerLine) {
