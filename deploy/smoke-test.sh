@@ -44,7 +44,8 @@ else
     --env KERNELSTREAM_DATA_DIR=/state --env KERNELSTREAM_LISTEN=127.0.0.1:0 \
     --env KERNELSTREAM_METRICS_LISTEN=127.0.0.1:0 --env KERNELSTREAM_ADDRESS="${address:-}" "$container" -- "$@"; }
   start() {
-    in_image sh -c 'rm -f /state/port; echo $$ >/state/pid; exec kernelstream-server --port_file=/state/port' \
+    rm -f "$data/port"  # that of the server before
+    in_image sh -c 'echo $$ >/state/pid; exec kernelstream-server --port_file=/state/port' \
       >>"$work/server.log" 2>&1 &
     server=$!
     for _ in $(seq 300); do
