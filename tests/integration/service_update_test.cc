@@ -1,4 +1,6 @@
 // Learning over a real connection: acks, exactly once, back-pressure, cancelling, evaluation.
+#include <sched.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -246,7 +248,7 @@ TEST(OnlineUpdateService, SendersThatContradictThemselvesAreTold) {
   }
 }
 
-// A queue of 64 rows, of which only full mini-batches leave it.
+// A queue of 64 rows, which is also a mini-batch: it is cut early once somebody was refused.
 TEST(OnlineUpdateService, AFullQueueRefusesCallsAndHoldsStreamsBack) {
   server::HostingOptions hosting;
   hosting.max_pending_rows = 64;
@@ -263,14 +265,15 @@ TEST(OnlineUpdateService, AFullQueueRefusesCallsAndHoldsStreamsBack) {
   const grpc::Status never = server->Update(Rows("m", 49, 65), &response);
   EXPECT_EQ(never.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 
-  // The stream's first batch does not fit; it waits, and is taken when the queue has been learned.
+  // The stream's first batch waits if it does not fit yet, and is taken when there is room.
   StreamSession stream(*server.operator->(), Open("m", "p"));
   EXPECT_EQ(stream.Opened().max_in_flight_rows(), 16u);
   stream.Send(Batch(49, 32));
-  ASSERT_TRUE(server->Update(Rows("m", 1, 16), &response).ok());  // completes a mini-batch
+  while (!server->Update(Rows("m", 1, 16), &response).ok()) sched_yield();
   const auto ack = stream.ReadAck();
   ASSERT_TRUE(ack.has_value());
-  EXPECT_EQ(ack->sequence(), 96u);
+  // The call's 16 rows or the stream's 32 first: that is open. Neither is lost.
+  EXPECT_TRUE(ack->sequence() == 80 || ack->sequence() == 96) << ack->sequence();
   // Many more rows than the queue holds go through it.
   std::thread writer([&stream] {
     for (int i = 0; i < 200; ++i) stream.Send(Batch(1, 16));
