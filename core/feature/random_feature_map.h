@@ -23,7 +23,6 @@ class FeatureCacheBudget {
   bool TryTake(int64_t bytes);
   void GiveBack(int64_t bytes) { left_.fetch_add(bytes, std::memory_order_relaxed); }
   int64_t used() const { return capacity_ - left_.load(std::memory_order_relaxed); }
-  int64_t capacity() const { return capacity_; }
 
  private:
   std::atomic<int64_t> left_;

@@ -16,6 +16,12 @@
 
 namespace kernelstream {
 
+// A label's index as the loss sees it: kBinary -1 for 0 and +1 for 1, kMulticlass the index itself.
+inline double LossTargetOf(Task task, uint32_t index) {
+  if (task == Task::kBinary) return index == 1 ? 1 : -1;
+  return index;
+}
+
 // Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order
 // of the log: so the same log gives the same table. Binary models have at most two: number targets
 // -1 or 0 are index 0 and 1 is index 1, whatever comes first; text labels take the indices in order

@@ -21,7 +21,6 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   auto made = MakeLoss(loss);
   if (!made.ok()) return made.status();
   rules->loss_ = *std::move(made);
-  rules->labels_fixed_ = !config.labels.empty();
   // Which inputs a kernel is defined for does not depend on its bandwidth.
   ComponentConfig kernel = config.kernel;
   kernel.parameters.try_emplace("bandwidth", 1.0);

@@ -35,13 +35,11 @@ class RowRules {
   static std::string CanonicalLabel(const TargetView& target);
 
   Task task() const { return loss_->task(); }
-  bool labels_are_fixed() const { return labels_fixed_; }
 
  private:
   RowRules() = default;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
-  bool labels_fixed_ = false;
 };
 
 }  // namespace kernelstream

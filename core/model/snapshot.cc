@@ -109,7 +109,7 @@ absl::StatusOr<double> Snapshot::LossTarget(const TargetView& target) const {
     return absl::NotFoundError(absl::StrCat("the model has not seen label \"",
                                             Shortened(RowRules::CanonicalLabel(target)), "\""));
   }
-  return loss_->task() == Task::kBinary ? (*index == 1 ? 1.0 : -1.0) : static_cast<double>(*index);
+  return LossTargetOf(loss_->task(), *index);
 }
 
 }  // namespace kernelstream

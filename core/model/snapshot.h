@@ -63,9 +63,6 @@ class Snapshot final : public RefCounted {
   const ValidationMetrics& validation() const { return validation_; }
   // Digest of config and the trainer's coefficients (all of them, not only the served ones).
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
-  int64_t cached_feature_bytes() const {
-    return features_ == nullptr ? 0 : features_->cached_bytes();
-  }
   // Loss and target units, for evaluation of labelled rows.
   const Loss& loss() const { return *loss_; }
   // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model

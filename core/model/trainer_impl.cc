@@ -121,7 +121,7 @@ absl::StatusOr<double> Trainer::Impl::LossTarget(const TargetView& target) {
     state_.labels = table->labels();
     table_ = std::move(table);
   }
-  return loss_->task() == Task::kBinary ? (index == 1 ? 1.0 : -1.0) : static_cast<double>(index);
+  return LossTargetOf(loss_->task(), index);
 }
 
 void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
@@ -256,8 +256,7 @@ Trainer::Impl::Served Trainer::Impl::ServedCoefficients() const {
     if (loss_->task() == Task::kRegression) {
       targets[i] = (targets[i] - served.targets.offset) / served.targets.scale;
     } else {
-      const uint32_t index = *table_->Find(state_.warmup.target(i));
-      targets[i] = loss_->task() == Task::kBinary ? (index == 1 ? 1.0 : -1.0) : index;
+      targets[i] = LossTargetOf(loss_->task(), *table_->Find(state_.warmup.target(i)));
     }
   }
   loss_->BestConstant(targets, weights, served.constant);

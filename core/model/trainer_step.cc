@@ -214,7 +214,6 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
   input.update = state_.updates;
   input.rows = work.rows.size();
   input.num_outputs = outputs;
-  input.num_features = state_.num_features;
   input.range_size = range.size;
   input.derivative = derivative;
   input.weights = work.weights;

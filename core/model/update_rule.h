@@ -20,9 +20,7 @@ struct StepInput {
   uint64_t update = 1;  // t, from 1
   size_t rows = 0;      // b
   size_t num_outputs = 1;
-  // Features the scores were computed with, and features that the rule's range covers.
-  uint64_t num_features = 0;
-  uint64_t range_size = 0;
+  uint64_t range_size = 0;     // features that the rule's range covers
   // l'(f_t(x_i), y_i), [rows][num_outputs], without sample weights.
   std::span<const double> derivative;
   std::span<const double> weights;  // of the samples, [rows], > 0
