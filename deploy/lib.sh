@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Sourced by deploy/quickstart.sh, tests/run.sh and the Dockerfile: how to build here, and how to be quiet about it.
+# Sourced by deploy/quickstart.sh, deploy/smoke-test.sh, tests/run.sh and the Dockerfile: how to build here, how to be quiet
+# about it, and how to read an answer.
 
 # One compiler for gRPC code takes up to 1.5 GiB: no more of them at once than fit.
 parallel_jobs() {
@@ -26,3 +27,6 @@ run_logged() {
   grep -E -m 1 -A 20 'FAILED:|CMake Error' "$log" || tail -n 40 "$log"
   return 1
 }
+
+# json_value KEY: the number or string after KEY in the JSON on standard input.
+json_value() { grep -oE "\"$1\": *\"?[^\",}]+" | head -n 1 | sed -E 's/^[^:]*: *"?//'; }

@@ -45,8 +45,6 @@ fail() {
   echo "quickstart: $*" >&2
   exit 1
 }
-# json_value KEY: the number or string after KEY in the JSON on standard input.
-json_value() { grep -oE "\"$1\": *\"?[^\",}]+" | head -n 1 | sed -E 's/^[^:]*: *"?//'; }
 
 start_server() {
   rm -f "$work/port"

@@ -4,6 +4,7 @@
 #   deploy/smoke-test.sh [TAG]      SKIP_BUILD=1 tests an image that is there already
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. deploy/lib.sh
 tag=${1:-kernelstream}
 train=client/examples/a9a.libsvm.gz
 held_out=client/examples/a9a.t.libsvm.gz
@@ -85,7 +86,6 @@ wait_healthy() {
   done
   fail "not healthy within 30 seconds"
 }
-json_value() { grep -oE "\"$1\": *\"?[^\",}]+" | head -n 1 | sed -E 's/^[^:]*: *"?//'; }
 
 start
 wait_healthy
