@@ -32,18 +32,52 @@ absl::Status TooManyPredictions() {
       "too many large predictions are waiting; this one was not begun. Try again");
 }
 
+// Thread-safe. A call that ends once, whoever comes first: answer, error or cancellation. Reactor:
+// the gRPC reactor it is.
+template <typename Reactor>
+class EndsOnce : public Reactor {
+ protected:
+  EndsOnce(RpcMetrics& metrics, grpc::ByteBuffer* response)
+      : record_(metrics), response_(response) {}
+
+  void EndWith(const google::protobuf::Message& response) {
+    grpc::ByteBuffer bytes = SerializeMessage(response);
+    absl::MutexLock lock(&mutex_);
+    if (ended_) return;
+    ended_ = true;
+    *response_ = std::move(bytes);
+    record_.Ended(grpc::StatusCode::OK);
+    this->Finish(grpc::Status::OK);
+  }
+
+  void End(const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    if (ended_) return;
+    ended_ = true;
+    const grpc::Status answer = ToGrpc(status);
+    record_.Ended(answer.error_code());
+    this->Finish(answer);
+  }
+
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+
+ private:
+  const CallRecord record_;
+  grpc::ByteBuffer* const response_;
+};
+
 // Thread-safe. One Predict call. Kept alive by gRPC until OnDone, and by every callback that may
 // still come.
-class PredictCall final : public grpc::ServerUnaryReactor,
+class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
                           public std::enable_shared_from_this<PredictCall> {
  public:
   PredictCall(const ServiceContext& context, RpcMetrics& metrics, grpc::CallbackServerContext* call,
               grpc::ByteBuffer* response)
-      : context_(context),
-        record_(metrics),
+      : EndsOnce(metrics, response),
+        context_(context),
         begin_(absl::Now()),
-        deadline_(absl::FromChrono(call->deadline())),
-        response_(response) {}
+        deadline_(absl::FromChrono(call->deadline())) {}
 
   void Start(const grpc::ByteBuffer& bytes) {
     self_ = shared_from_this();
@@ -163,29 +197,12 @@ class PredictCall final : public grpc::ServerUnaryReactor,
     PredictRows(*snapshot_, rows_, outputs_, executor, &response);
     response.set_model_uid(UidText(model_->uid()));
     model_->metrics().Predicted(rows_.count, computing - begin_, absl::Now() - computing);
-    grpc::ByteBuffer bytes = SerializeMessage(response);
-    absl::MutexLock lock(&mutex_);
-    if (ended_) return;
-    ended_ = true;
-    *response_ = std::move(bytes);
-    record_.Ended(grpc::StatusCode::OK);
-    Finish(grpc::Status::OK);
-  }
-
-  void End(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    if (ended_) return;
-    ended_ = true;
-    const grpc::Status answer = ToGrpc(status);
-    record_.Ended(answer.error_code());
-    Finish(answer);
+    EndWith(response);
   }
 
   const ServiceContext context_;
-  const CallRecord record_;
   const absl::Time begin_;
   const absl::Time deadline_;
-  grpc::ByteBuffer* const response_;
   std::shared_ptr<PredictCall> self_;  // until OnDone
 
   // One thread at a time.
@@ -195,19 +212,17 @@ class PredictCall final : public grpc::ServerUnaryReactor,
   OutputMask outputs_;
   WireRows rows_;
 
-  absl::Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool wait_over_ ABSL_GUARDED_BY(mutex_) = false;
   HostedModel::WaitId wait_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Thread-safe. One Evaluate call: reads a message, scores it, reads the next.
-class EvaluateCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
+class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuffer>>,
                            public std::enable_shared_from_this<EvaluateCall> {
  public:
   EvaluateCall(const ServiceContext& context, RpcMetrics& metrics, grpc::ByteBuffer* response)
-      : context_(context), record_(metrics), response_(response) {}
+      : EndsOnce(metrics, response), context_(context) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -297,27 +312,10 @@ class EvaluateCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     v1::EvaluateResponse response;
     sums_.ToWire(*snapshot_, &response);
     response.set_model_uid(UidText(model_->uid()));
-    grpc::ByteBuffer bytes = SerializeMessage(response);
-    absl::MutexLock lock(&mutex_);
-    if (ended_) return;
-    ended_ = true;
-    *response_ = std::move(bytes);
-    record_.Ended(grpc::StatusCode::OK);
-    Finish(grpc::Status::OK);
-  }
-
-  void End(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    if (ended_) return;
-    ended_ = true;
-    const grpc::Status answer = ToGrpc(status);
-    record_.Ended(answer.error_code());
-    Finish(answer);
+    EndWith(response);
   }
 
   const ServiceContext context_;
-  const CallRecord record_;
-  grpc::ByteBuffer* const response_;
   std::shared_ptr<EvaluateCall> self_;  // until OnDone
 
   // One thread at a time: between a read's end and the next read.
@@ -326,9 +324,6 @@ class EvaluateCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   Ref<Snapshot> snapshot_;
   WireRows rows_;
   EvaluationSums sums_;
-
-  absl::Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
