@@ -36,6 +36,9 @@ class Loss {
   // INVALID_ARGUMENT about field "value": not a target of this loss. target as in Value, regression
   // in raw units.
   virtual absl::Status CheckTarget(double target) const = 0;
+  // Regression: the level in (0, 1) if the loss is that quantile's, so that its value is the pinball
+  // loss; else 0.
+  virtual double quantile_level() const { return 0; }
   // True if Probabilities is meaningful.
   virtual bool has_probabilities() const { return false; }
   // scores -> probabilities of the labels (kBinary: of the negative and the positive label), adding

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/portable_math.h"
+#include "core/model/task_metrics.h"
 
 namespace kernelstream {
 namespace {
-
-constexpr double kShortestWindow = 256, kLongestWindow = 4096;
 
 double MeanOf(const DecayedMean& mean) { return mean.weight > 0 ? mean.sum / mean.weight : 0; }
 
@@ -25,9 +23,7 @@ void AddToValidation(const Loss& loss, std::span<const double> scores,
                      ValidationState& state) {
   const size_t rows = targets.size();
   const size_t outputs = scores.size() / rows;
-  const double window =
-      std::clamp(static_cast<double>(state.rows), kShortestWindow, kLongestWindow);
-  const double decay = PortableExp(-static_cast<double>(rows) / window);
+  const double decay = RecentDecay(state.rows, rows);
   DecayedMean* const means[] = {&state.recent_loss, &state.recent_errors, &state.recent_squares};
   for (DecayedMean* mean : means) {
     mean->sum *= decay;
