@@ -29,7 +29,13 @@ constexpr std::array<uint32_t, 2> PhiloxKey(uint64_t key) {
 
 // What a counter is used for: its top byte. New uses take new values, old ones never change (models
 // are stored as seeds).
-enum class RandomStream : uint32_t { kFrequency = 0, kPhase = 1 };
+enum class RandomStream : uint32_t {
+  kFrequency = 0,
+  kPhase = 1,
+  kGradientSign = 2,
+  kReservoir = 3,
+  kGenerationSeed = 4,
+};
 
 // Counter of four coordinates of one feature. feature < 2^56; coordinate_group = coordinate / 4 <
 // 2^62.

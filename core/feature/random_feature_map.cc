@@ -83,17 +83,17 @@ const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
   return kept;
 }
 
-void RandomFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel,
-                                size_t num_panels, float* out) const {
+void RandomFeatureMap::VisitPanels(
+    uint64_t first_panel, size_t num_panels,
+    absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const {
   const size_t panel_floats = kPanelWidth * input_dim_;
   FeaturePanels panels;
-  panels.inverse_bandwidth = inverse_bandwidth;
   if (const float* kept = CachedBlock(first_panel / kPanelsPerBlock)) {
     const size_t offset = first_panel % kPanelsPerBlock;
     panels.frequencies = kept + offset * panel_floats;
     panels.phases = kept + kFeaturesPerBlock * input_dim_ + offset * kPanelWidth;
     panels.num_panels = num_panels;
-    CosineFeatures(panels, x, out);
+    visit(panels, first_panel);
     return;
   }
   const size_t run = std::clamp<size_t>(kScratchFloats / panel_floats, 1, num_panels);
@@ -104,8 +104,36 @@ void RandomFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth, uint
     Generate(first_panel + p, panels.num_panels, scratch.data(), phases);
     panels.frequencies = scratch.data();
     panels.phases = phases;
-    CosineFeatures(panels, x, out + p * x.rows * kPanelWidth);
+    visit(panels, first_panel + p);
   }
+}
+
+void RandomFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel,
+                                size_t num_panels, float* out) const {
+  VisitPanels(first_panel, num_panels, [&](const FeaturePanels& visited, uint64_t first) {
+    FeaturePanels panels = visited;
+    panels.inverse_bandwidth = inverse_bandwidth;
+    CosineFeatures(panels, x, out + (first - first_panel) * x.rows * kPanelWidth);
+  });
+}
+
+void RandomFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
+                                  uint64_t first_panel, size_t num_panels,
+                                  std::span<float* const> out) const {
+  if (inverse_bandwidths.size() == 1) {
+    Features(x, inverse_bandwidths[0], first_panel, num_panels, out[0]);
+    return;
+  }
+  VisitPanels(first_panel, num_panels, [&](const FeaturePanels& panels, uint64_t first) {
+    // The last output holds the projections until all others are made from them.
+    const size_t offset = (first - first_panel) * x.rows * kPanelWidth;
+    float* const projections = out.back() + offset;
+    Projections(panels, x, projections);
+    for (size_t k = 0; k < out.size(); ++k) {
+      CosineOfProjections(projections, panels.phases, panels.num_panels, x.rows,
+                          inverse_bandwidths[k], out[k] + offset);
+    }
+  });
 }
 
 void RandomFeatureMap::AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block,

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/matrix_view.h"
 #include "core/base/spectral_law.h"
 #include "core/simd/simd.h"
@@ -59,6 +61,17 @@ class RandomFeatureMap {
   // [panel][row][16].
   void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
                 float* out) const;
+
+  // The same for several bandwidths at once: out[k] gets the features at inverse_bandwidths[k],
+  // bit-equal to Features. The projections are computed once.
+  void FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
+                  uint64_t first_panel, size_t num_panels, std::span<float* const> out) const;
+
+  // Calls visit(panels, first_panel) with the frequencies and phases of panels [first_panel,
+  // first_panel + num_panels), all in one block, in one or more runs in order.
+  void VisitPanels(
+      uint64_t first_panel, size_t num_panels,
+      absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const;
 
   // Bytes this map keeps.
   int64_t cached_bytes() const { return cached_bytes_.load(std::memory_order_relaxed); }

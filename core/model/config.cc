@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -67,12 +68,90 @@ absl::Status CheckLabels(Task task, ModelConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGrid(absl::string_view field, const std::vector<double>& values) {
+  if (values.size() > kMaxGridValues) {
+    return InvalidField(field, absl::StrCat(field, " has ", values.size(),
+                                            " values; expected at most ", kMaxGridValues));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    absl::Status status = CheckRange(absl::StrCat(field, "[", i, "]"), values[i], 1e-6, 1e6);
+    if (!status.ok()) return status;
+    if (std::count(values.begin(), values.end(), values[i]) > 1) {
+      return InvalidField(field, absl::StrCat(field, " has ", values[i], " twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// `given`: the rule's parameters before defaults.
+absl::Status CompleteGrid([[maybe_unused]] Task task, const ParameterMap& given_rule, const ParameterMap& kernel,
+                          bool scale_given, ModelConfig& config) {
+  CandidateGrid& grid = config.candidates;
+  const bool proximal = config.update_rule.name == "proximal";
+  if (!proximal && !grid.step_constants.empty()) {
+    return InvalidField("candidates.step_constants",
+                        absl::StrCat("step constants belong to update rule \"proximal\"; the model "
+                                     "has \"",
+                                     config.update_rule.name, "\"; leave them out"));
+  }
+  const bool can_race = proximal;
+  if (grid.bandwidth_scales.empty()) {
+    if (can_race && !kernel.contains("bandwidth") && !scale_given) {
+      grid.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
+    } else {
+      grid.bandwidth_scales = {1};
+    }
+  }
+  if (grid.step_constants.empty() && proximal) {
+    if (can_race && !given_rule.contains("step_constant")) {
+      grid.step_constants = {0.1, 0.3, 1, 3};
+    } else {
+      grid.step_constants = {config.update_rule.parameters.at("step_constant")};
+    }
+  }
+  absl::Status status = CheckGrid("candidates.bandwidth_scales", grid.bandwidth_scales);
+  status.Update(CheckGrid("candidates.step_constants", grid.step_constants));
+  return status;
+}
+
+absl::Status CompleteReplay(ModelConfig& config) {
+  ReplayConfig& replay = config.replay;
+  if (replay.reservoir_rows == 0) replay.reservoir_rows = 16384;
+  absl::Status status = CheckRange("replay.ratio", replay.ratio, 0u, kMaxReplayRatio);
+  status.Update(CheckRange("replay.reservoir_rows", replay.reservoir_rows, 64u, kMaxReservoirRows));
+  if (status.ok() && replay.ratio > 0 && config.update_rule.name != "proximal") {
+    return InvalidField("replay.ratio",
+                        absl::StrCat("replay needs update rule \"proximal\"; the model has \"",
+                                     config.update_rule.name, "\"; leave replay out"));
+  }
+  return status;
+}
+
+// AUTO stays where the data decides; OFF where a learned metric cannot apply.
+absl::Status CompleteMetric([[maybe_unused]] Task task, bool bandwidth_given, ModelConfig& config) {
+  const bool possible = config.update_rule.name == "proximal";
+  if (config.input_metric == InputMetric::kAuto) {
+    if (!possible || bandwidth_given) config.input_metric = InputMetric::kOff;
+    return absl::OkStatus();
+  }
+  if (config.input_metric != InputMetric::kOff && !possible) {
+    return InvalidField("input_metric",
+                        absl::StrCat("a learned metric needs update rule \"proximal\" and a loss "
+                                     "that can be compared between metrics; the model has \"",
+                                     config.update_rule.name, "\" and \"", config.loss.name,
+                                     "\"; leave input_metric out"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CompleteConfig(ModelConfig& config) {
   auto loss = MakeLoss(config.loss);
   if (!loss.ok()) return loss.status();
   if (config.kernel.name.empty()) config.kernel.name = "gaussian";
+  const ParameterMap given_kernel = config.kernel.parameters;
+  const ParameterMap given_rule = config.update_rule.parameters;
   auto kernel = CompleteKernel(config.kernel);
   if (!kernel.ok()) return kernel.status();
   config.kernel.parameters = *std::move(kernel);
@@ -87,12 +166,27 @@ absl::Status CompleteConfig(ModelConfig& config) {
   if (config.batch_rows == 0) config.batch_rows = 64;
   if (!config.max_batch_delay_seconds.has_value()) config.max_batch_delay_seconds = 0.020;
   if (config.max_features == 0) config.max_features = 8192;
+  if (config.memory_mib == 0) config.memory_mib = 1024;
   if (config.warmup_rows == 0) config.warmup_rows = 500;
+  const bool scale_given = given_kernel.contains("bandwidth_scale");
+  if (absl::Status s = CompleteGrid((*loss)->task(), given_rule, given_kernel, scale_given, config);
+      !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = CompleteReplay(config); !s.ok()) return s;
+  if (absl::Status s = CompleteMetric((*loss)->task(), given_kernel.contains("bandwidth"), config);
+      !s.ok()) {
+    return s;
+  }
   absl::Status status = CheckRange("input.dimension", config.dimension, 0u, kMaxInputDimension);
   status.Update(CheckRange("batch_rows", config.batch_rows, 1u, kMaxBatchRows));
   status.Update(CheckRange("max_batch_delay", *config.max_batch_delay_seconds, 0.0, 3600.0));
-  status.Update(CheckRange("max_features", config.max_features, 16u, kMaxFeatures));
-  status.Update(CheckRange("block_features", config.block_features, 0u, config.max_features));
+  if (config.max_features != kUnlimitedFeatures) {
+    status.Update(CheckRange("max_features", config.max_features, 16u, kMaxFeatures));
+  }
+  status.Update(CheckRange("block_features", config.block_features, 0u,
+                           std::min(config.max_features, kMaxFeatures)));
+  status.Update(CheckRange("memory_mib", config.memory_mib, 1u, kMaxMemoryMib));
   status.Update(CheckRange("warmup_rows", config.warmup_rows, 2u, kMaxWarmupRows));
   return status;
 }

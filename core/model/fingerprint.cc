@@ -30,6 +30,11 @@ void Add(Digest128& digest, const std::vector<float>& values) {
   digest.Add(values.data(), values.size() * sizeof(float));
 }
 
+void Add(Digest128& digest, const std::vector<double>& values) {
+  digest.AddU64(values.size());
+  for (const double value : values) digest.AddDouble(value);
+}
+
 void Add(Digest128& digest, const std::vector<std::string>& texts) {
   digest.AddU64(texts.size());
   for (const std::string& text : texts) Add(digest, text);
@@ -66,6 +71,13 @@ void Add(Digest128& digest, const ModelConfig& config) {
   digest.AddU64(config.max_features);
   digest.AddU64(static_cast<uint64_t>(config.when_full));
   digest.AddU64(config.warmup_rows);
+  Add(digest, config.candidates.bandwidth_scales);
+  Add(digest, config.candidates.step_constants);
+  digest.AddU64(static_cast<uint64_t>(config.input_metric));
+  digest.AddU64(config.replay.ratio);
+  digest.AddU64(config.replay.reservoir_rows);
+  digest.AddU64(static_cast<uint64_t>(config.replay.order));
+  digest.AddU64(config.memory_mib);
 }
 
 void Add(Digest128& digest, const DecayedMean& mean) {
@@ -112,7 +124,23 @@ std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerStat
   Add(digest, state.kernel_parameters);
   Add(digest, state.rule_parameters);
   Add(digest, state.labels);
+  for (const GenerationState& generation : state.generations) {
+    digest.AddU64(generation.id);
+    digest.AddU64(static_cast<uint64_t>(generation.form));
+    digest.AddU64(generation.metric_dim);
+    Add(digest, generation.metric);
+    digest.AddDouble(generation.median_distance);
+    digest.AddU64(generation.first_row);
+  }
+  digest.AddU64(state.next_generation);
+  digest.AddU64(state.next_generation_row);
+  digest.AddU64(state.next_prune_row);
+  digest.AddU64(state.learned_since_warm);
+  digest.AddU64(state.pruned ? 1 : 0);
   for (const CandidateState& candidate : state.candidates) {
+    digest.AddU64(candidate.generation);
+    digest.AddDouble(candidate.step_constant);
+    digest.AddU64(candidate.replays ? 1 : 0);
     digest.AddDouble(candidate.bandwidth);
     Add(digest, candidate.last);
     Add(digest, candidate.average);

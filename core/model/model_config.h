@@ -16,14 +16,45 @@ namespace kernelstream {
 enum class Standardize { kAuto, kOn, kOff };
 enum class Averaging { kAuto, kLast, kPolynomial, kUniform };
 enum class WhenFull { kKeepLearning, kFreeze };
+enum class InputMetric { kAuto, kOff, kDiagonal, kFull };
+// Whether what a stream shows changes with time, or only the order in which it is sent.
+enum class StreamOrder { kDrifting, kOrdered };
 
 // Upper ends of what may be asked for.
 inline constexpr uint32_t kMaxInputDimension = 65536;
 inline constexpr uint32_t kMaxLabels = 65536;
 inline constexpr uint32_t kMaxBatchRows = 1024;
 inline constexpr uint32_t kMaxFeatures = 4194304;
+// ModelConfig::max_features of a model that grows as long as its memory allows.
+inline constexpr uint32_t kUnlimitedFeatures = 0xffffffff;
+inline constexpr uint32_t kMaxMemoryMib = 1 << 20;
+inline constexpr uint32_t kMaxGridValues = 16;
+inline constexpr uint32_t kMaxReservoirRows = 1 << 20;
+inline constexpr uint32_t kMaxReplayRatio = 16;
 inline constexpr uint32_t kMaxWarmupRows = 4096;
 inline constexpr size_t kMaxLabelBytes = 256;
+
+// Learners that race on one stream of frequencies: every bandwidth with every step constant.
+struct CandidateGrid {
+  // Multiples of the median distance (of the kernel's bandwidth where it is given). Default: 1/8,
+  // 1/4, 1/2, 1, 2; only 1 where the bandwidth is given, for rules other than proximal, and for
+  // losses whose values cannot be compared between bandwidths (novelty).
+  std::vector<double> bandwidth_scales;
+  // Default: 0.1, 0.3, 1, 3; only the rule's where it is given. Empty for rules other than
+  // proximal.
+  std::vector<double> step_constants;
+
+  bool operator==(const CandidateGrid&) const = default;
+};
+
+// Old rows learned again between new ones.
+struct ReplayConfig {
+  uint32_t ratio = 0;           // replayed rows per new one; 0: no replay
+  uint32_t reservoir_rows = 0;  // default 16384
+  StreamOrder order = StreamOrder::kDrifting;
+
+  bool operator==(const ReplayConfig&) const = default;
+};
 
 // 0 and empty mean "the default"; CompleteConfig writes the defaults in.
 struct ModelConfig {
@@ -35,13 +66,19 @@ struct ModelConfig {
   uint32_t max_labels = 0;  // default 1000
   std::optional<double> l2_penalty;
   ComponentConfig update_rule;  // default proximal
+  CandidateGrid candidates;
+  InputMetric input_metric = InputMetric::kAuto;
+  ReplayConfig replay;
   Averaging averaging = Averaging::kAuto;
   std::optional<uint64_t> seed;                   // default 42
   std::string sampler;                            // default iid
   uint32_t batch_rows = 0;                        // default 64
   std::optional<double> max_batch_delay_seconds;  // default 0.020
   uint32_t block_features = 0;                    // stays 0: as many as the batch has rows
-  uint32_t max_features = 0;                      // default 8192
+  uint32_t max_features = 0;  // default 8192; kUnlimitedFeatures: as memory_mib allows
+  // Most memory of the coefficients of all candidates; what does not fit is not grown, or not
+  // raced. Default 1024.
+  uint32_t memory_mib = 0;
   WhenFull when_full = WhenFull::kKeepLearning;
   uint32_t warmup_rows = 0;  // default 500
 

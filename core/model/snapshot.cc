@@ -54,7 +54,7 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
   const auto inverse_bandwidth = static_cast<float>(inverse_bandwidth_);
   const size_t tiles = (rows.size() + kRowsPerTile - 1) / kRowsPerTile;
   executor.ParallelFor(tiles, [&](size_t tile) {
-    thread_local std::vector<float> x;
+    thread_local std::vector<float> x, mapped;
     thread_local std::vector<double> sums;
     const size_t first = tile * kRowsPerTile;
     const size_t count = std::min(kRowsPerTile, rows.size() - first);
@@ -62,15 +62,20 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
     for (size_t i = 0; i < count; ++i) {
       scaling_->Apply(rows.row(first + i), dimension, x.data() + i * dimension);
     }
+    ConstMatrixView inputs(x.data(), count, dimension);
+    if (!metric_->is_identity()) {
+      mapped.resize(std::max(mapped.size(), count * dimension));
+      metric_->Apply(inputs, mapped.data());
+      inputs = {mapped.data(), count, dimension};
+    }
     double* const scores = out + first * outputs;
     std::fill(scores, scores + count * outputs, 0.0);
     for (size_t c = 0; c < chunks.size(); ++c) {
       const FeatureChunk chunk = chunks[c];
       sums.assign(count * outputs, 0.0);
-      features->AddSums({x.data(), count, dimension}, inverse_bandwidth,
-                        chunk.first_panel / kPanelsPerBlock, chunk.num_panels,
-                        coefficients_.data() + chunk.first_panel * outputs * kPanelWidth, outputs,
-                        sums.data());
+      features->AddSums(
+          inputs, inverse_bandwidth, chunk.first_panel / kPanelsPerBlock, chunk.num_panels,
+          coefficients_.data() + chunk.first_panel * outputs * kPanelWidth, outputs, sums.data());
       for (size_t i = 0; i < count * outputs; ++i) scores[i] += sums[i];
     }
     for (size_t i = 0; i < count * outputs; ++i) {

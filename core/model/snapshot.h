@@ -14,6 +14,7 @@
 #include "core/feature/random_feature_map.h"
 #include "core/loss/loss.h"
 #include "core/model/label_table.h"
+#include "core/model/learned_metric.h"
 #include "core/model/model_config.h"
 #include "core/model/row_rules.h"
 #include "core/model/sample_batch.h"
@@ -24,6 +25,24 @@ namespace kernelstream {
 
 enum class ModelPhase { kWarmingUp, kLearning, kFrozen };
 
+// One learner in the race, as `describe` shows it.
+struct CandidateReport {
+  uint64_t generation = 0;
+  MetricForm form = MetricForm::kIsotropic;
+  double bandwidth = 1;
+  double step_constant = 0;  // 0: not the proximal rule
+  bool replays = false;
+  double recent_loss = 0, recent_average_loss = 0;  // of the last and the averaged coefficients
+  bool served = false;
+};
+
+// What a person should know about a model that learns.
+enum class WarningKind { kDrift, kOrdered };
+struct ModelWarning {
+  WarningKind kind;
+  std::string text;
+};
+
 // What was chosen from the data.
 struct ResolvedConfig {
   uint32_t dimension = 0;  // 0 while open: no dense row was learned and the config names none
@@ -33,6 +52,7 @@ struct ResolvedConfig {
   double target_offset = 0;
   double target_scale = 1;
   Averaging serving = Averaging::kLast;  // kLast, kPolynomial or kUniform
+  std::vector<CandidateReport> candidates;
 };
 
 // Immutable. Shared by counted reference. Evaluates rows with the coefficients of one step.
@@ -61,6 +81,9 @@ class Snapshot final : public RefCounted {
   const std::vector<std::string>& labels() const { return table_->labels(); }
   const ResolvedConfig& resolved() const { return resolved_; }
   const ValidationMetrics& validation() const { return validation_; }
+  const std::vector<ModelWarning>& warnings() const { return warnings_; }
+  // Times drift was reported since the model was created.
+  uint64_t drift_reports() const { return drift_reports_; }
   // Digest of config and the trainer's coefficients (all of them, not only the served ones).
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
   // Loss and target units, for evaluation of labelled rows.
@@ -80,7 +103,8 @@ class Snapshot final : public RefCounted {
   std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const RandomFeatureMap> features_;  // null while warming up
   std::shared_ptr<const InputScaling> scaling_;
-  std::vector<float> coefficients_;  // [panel][output][16]
+  std::shared_ptr<const LearnedMetric> metric_;  // null while warming up
+  std::vector<float> coefficients_;              // [panel][output][16]
   double coefficient_scale_ = 1;
   double inverse_bandwidth_ = 1;
   std::vector<double> constant_;  // added to every score, [num_outputs]
@@ -89,6 +113,8 @@ class Snapshot final : public RefCounted {
   uint64_t step_ = 0, sequence_ = 0, rows_learned_ = 0, num_features_ = 0;
   ResolvedConfig resolved_;
   ValidationMetrics validation_;
+  std::vector<ModelWarning> warnings_;
+  uint64_t drift_reports_ = 0;
   std::array<uint8_t, 16> fingerprint_{};
 };
 

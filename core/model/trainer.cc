@@ -44,9 +44,13 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->num_features_ = state.num_features;
   snapshot->num_outputs_ = state.num_outputs;
   snapshot->fingerprint_ = impl_->CurrentFingerprint();
-  snapshot->features_ = impl_->features();
   snapshot->scaling_ = impl_->scaling();
-  Impl::Served served = impl_->ServedCoefficients();
+  Impl::Served served = impl_->ServedModel();
+  snapshot->features_ = std::move(served.features);
+  snapshot->metric_ = std::move(served.metric);
+  snapshot->warnings_ = impl_->Warnings();
+  snapshot->drift_reports_ = state.drift.reports;
+  snapshot->resolved_.candidates = std::move(served.candidates);
   snapshot->coefficients_ = std::move(served.values);
   snapshot->coefficient_scale_ = served.scale;
   snapshot->inverse_bandwidth_ = served.inverse_bandwidth;
@@ -62,11 +66,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   return Ref<Snapshot>::Adopt(snapshot.release());
 }
 
-TrainerState Trainer::Save() const {
-  TrainerState state = impl_->state();
-  state.fingerprint = impl_->CurrentFingerprint();
-  return state;
-}
+TrainerState Trainer::Save() const { return impl_->Save(); }
 
 ModelPhase Trainer::phase() const { return impl_->phase(); }
 uint64_t Trainer::step() const { return impl_->state().step; }

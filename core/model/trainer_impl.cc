@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/philox.h"
 #include "core/model/fingerprint.h"
 #include "core/model/median_distance.h"
 #include "core/model/validation_tracker.h"
@@ -11,11 +12,8 @@
 namespace kernelstream {
 namespace {
 
-// Coordinates for which frequencies are made at a time while the dimension is open.
-constexpr size_t kOpenDimensionStep = 16;
-// Standardised targets are pulled in to this, as inputs are clipped: one wild row must not move the
-// model far.
-constexpr double kFarthestTarget = 30;
+// Row losses a served model shows before a report is old news.
+constexpr uint64_t kDriftNewsRows = 16384;
 
 }  // namespace
 
@@ -43,12 +41,29 @@ absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelCo
   return impl;
 }
 
+Trainer::Impl::Impl(const ModelConfig& config, TrainerState state, const Options& options)
+    : config_(config),
+      options_(options),
+      state_(std::move(state)),
+      reservoir_(*config.seed, config.replay.reservoir_rows) {
+  reservoir_.Restore(std::exchange(state_.reservoir, {}));
+}
+
+bool Trainer::Impl::keeps_recent() const { return config_.input_metric != InputMetric::kOff; }
+
+TrainerState Trainer::Impl::Save() const {
+  TrainerState state = state_;
+  state.reservoir = reservoir_.Save();
+  state.fingerprint = CurrentFingerprint();
+  return state;
+}
+
 absl::Status Trainer::Impl::CheckWarmState() const {
   const auto damaged = [](absl::string_view what) {
     return absl::DataLossError(absl::StrCat("the stored ", what, ": the checkpoint is damaged"));
   };
   if (state_.input_dim < 1 || state_.input_dim > kMaxInputDimension ||
-      state_.num_features > config_.max_features) {
+      state_.num_features > std::min(config_.max_features, kMaxFeatures)) {
     return damaged("sizes are out of range");
   }
   if (state_.input_shift.size() != state_.input_inverse_scale.size() ||
@@ -61,11 +76,35 @@ absl::Status Trainer::Impl::CheckWarmState() const {
       return damaged(absl::StrCat("update rule lacks its parameter ", parameter.name));
     }
   }
-  const size_t values = PanelsFor(state_.num_features) * state_.num_outputs * kPanelWidth;
-  if (state_.candidates.size() != 1 || candidate().last.values.size() != values ||
-      candidate().average.values.size() != (keeps_average() ? values : 0)) {
-    return damaged("coefficients have the wrong size");
+  std::map<uint64_t, bool> used;
+  for (const GenerationState& generation : state_.generations) {
+    size_t values = 0;
+    if (generation.form == MetricForm::kDiagonal) values = generation.metric_dim;
+    if (generation.form == MetricForm::kFull) {
+      values = size_t{generation.metric_dim} * generation.metric_dim;
+    }
+    if (generation.metric.size() != values || generation.metric_dim > state_.input_dim) {
+      return damaged("metric has the wrong size");
+    }
+    if (!used.emplace(generation.id, false).second) return damaged("generations repeat");
   }
+  const size_t values = PanelsFor(state_.num_features) * state_.num_outputs * kPanelWidth;
+  for (const CandidateState& candidate : state_.candidates) {
+    if (candidate.last.values.size() != values ||
+        candidate.average.values.size() != (keeps_average() ? values : 0)) {
+      return damaged("coefficients have the wrong size");
+    }
+    if (!(candidate.bandwidth >= kSmallestBandwidth && candidate.bandwidth <= kLargestBandwidth)) {
+      return damaged("bandwidth is out of range");
+    }
+    const auto generation = used.find(candidate.generation);
+    if (generation == used.end()) return damaged("candidate has no generation");
+    generation->second = true;
+  }
+  for (const auto& [id, is_used] : used) {
+    if (!is_used) return damaged("generation has no candidate");
+  }
+  if (state_.candidates.empty()) return damaged("candidates are missing");
   return absl::OkStatus();
 }
 
@@ -75,11 +114,37 @@ absl::Status Trainer::Impl::BuildWarmParts() {
   if (!kernel.ok()) return kernel.status();
   kernel_ = *std::move(kernel);
   scaling_ = std::make_shared<const InputScaling>(state_.input_shift, state_.input_inverse_scale);
-  features_ = std::make_shared<RandomFeatureMap>(kernel_->law(), *config_.seed, state_.input_dim,
-                                                 config_.max_features, options_.budget);
-  rule_ = FindUpdateRule(config_.update_rule.name)
-              ->make(state_.rule_parameters, *config_.l2_penalty, *loss_);
+  for (const GenerationState& generation : state_.generations) {
+    streams_.emplace(generation.id, MakeStream(generation));
+  }
+  for (const CandidateState& candidate : state_.candidates) {
+    rules_.push_back(MakeRule(candidate));
+  }
   return absl::OkStatus();
+}
+
+Trainer::Impl::Stream Trainer::Impl::MakeStream(const GenerationState& generation) const {
+  uint64_t seed = *config_.seed;
+  if (generation.id != 0) {
+    const PhiloxBlock words =
+        Philox4x32(StreamCounter(RandomStream::kGenerationSeed, generation.id, 0), PhiloxKey(seed));
+    seed = uint64_t{words[0]} << 32 | words[1];
+  }
+  Stream stream;
+  stream.metric = generation.form == MetricForm::kIsotropic
+                      ? std::make_shared<const LearnedMetric>()
+                      : std::make_shared<const LearnedMetric>(
+                            generation.form, generation.metric_dim, generation.metric);
+  stream.features = std::make_shared<RandomFeatureMap>(kernel_->law(), seed, state_.input_dim,
+                                                       std::min(config_.max_features, kMaxFeatures),
+                                                       options_.budget);
+  return stream;
+}
+
+std::unique_ptr<const UpdateRule> Trainer::Impl::MakeRule(const CandidateState& candidate) const {
+  ParameterMap parameters = state_.rule_parameters;
+  if (candidate.step_constant > 0) parameters["step_constant"] = candidate.step_constant;
+  return FindUpdateRule(config_.update_rule.name)->make(parameters, *config_.l2_penalty, *loss_);
 }
 
 std::array<uint8_t, 16> Trainer::Impl::CurrentFingerprint() const {
@@ -88,7 +153,7 @@ std::array<uint8_t, 16> Trainer::Impl::CurrentFingerprint() const {
 
 ModelPhase Trainer::Impl::phase() const {
   if (!state_.warm) return ModelPhase::kWarmingUp;
-  const bool full = state_.num_features == config_.max_features;
+  const bool full = state_.warm && state_.num_features >= FeatureLimit();
   return full && config_.when_full == WhenFull::kFreeze ? ModelPhase::kFrozen
                                                         : ModelPhase::kLearning;
 }
@@ -102,41 +167,6 @@ void Trainer::Impl::Step(const SampleBatch& batch, size_t first, size_t count, u
   state_.rows_learned += count;
   ++state_.step;
   Learn(batch, first, count);
-}
-
-absl::StatusOr<double> Trainer::Impl::LossTarget(const TargetView& target) {
-  if (loss_->task() == Task::kRegression) {
-    const double standardized = (target.value - state_.target_offset) / state_.target_scale;
-    return std::clamp(standardized, -kFarthestTarget, kFarthestTarget);
-  }
-  uint32_t index = 0;
-  if (const auto known = table_->Find(target);
-      known.has_value() && !table_->labels()[*known].empty()) {
-    index = *known;
-  } else {
-    auto table = std::make_shared<LabelTable>(*table_);
-    auto added = table->Add(target);
-    if (!added.ok()) return added.status();
-    index = *added;
-    state_.labels = table->labels();
-    table_ = std::move(table);
-  }
-  return LossTargetOf(loss_->task(), index);
-}
-
-void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
-  const RowView view = batch.row(row);
-  if (!view.sparse && state_.dimension == 0) {
-    state_.dimension = static_cast<uint32_t>(view.values.size());
-  }
-  size_t needed = view.MinDimension();
-  if (needed <= state_.input_dim) return;
-  if (view.sparse) {
-    needed += state_.input_dim /
-              4;  // so that a slowly growing dimension does not remake the map each time
-    needed = (needed + kOpenDimensionStep - 1) / kOpenDimensionStep * kOpenDimensionStep;
-  }
-  state_.input_dim = static_cast<uint32_t>(std::min<size_t>(needed, kMaxInputDimension));
 }
 
 void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count) {
@@ -156,11 +186,8 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
   if (state_.warmup.size() >= config_.warmup_rows) FinishWarmUp();
 }
 
-void Trainer::Impl::FinishWarmUp() {
-  const SampleBatch rows = std::exchange(state_.warmup, {});
-  state_.input_dim = std::max<uint32_t>(state_.input_dim, 1);
+void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   const size_t dimension = state_.input_dim;
-
   std::vector<float> inputs(rows.size() * dimension);
   std::vector<double> targets(rows.size());
   const InputScaling raw;
@@ -201,12 +228,25 @@ void Trainer::Impl::FinishWarmUp() {
     const auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
     rule->measure(x, **kernel, state_.rule_parameters);
   }
-  CandidateState candidate;
-  candidate.bandwidth = state_.kernel_parameters.at("bandwidth");
-  state_.candidates = {candidate};
+}
+
+void Trainer::Impl::FinishWarmUp() {
+  const SampleBatch rows = std::exchange(state_.warmup, {});
+  state_.input_dim = std::max<uint32_t>(state_.input_dim, 1);
+  ChooseScales(rows);
+  auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
+  kernel_ = *std::move(kernel);
+  scaling_ = std::make_shared<const InputScaling>(state_.input_shift, state_.input_inverse_scale);
+  GenerationState generation;
+  generation.median_distance = state_.kernel_parameters.at("bandwidth");
+  streams_.emplace(generation.id, MakeStream(generation));
+  state_.generations.push_back(generation);
+  const std::vector<double> rule_default = {0};
+  AddCandidates(generation, config_.candidates.step_constants.empty()
+                                ? rule_default
+                                : config_.candidates.step_constants);
   state_.warm = true;
-  // The parts follow from a state made here, so nothing of it can be wrong.
-  static_cast<void>(BuildWarmParts());
+  FitMemory();
 
   for (size_t i = 0; i < rows.size(); i += config_.batch_rows) {
     ++state_.step;
@@ -214,33 +254,59 @@ void Trainer::Impl::FinishWarmUp() {
   }
 }
 
-bool Trainer::Impl::ServesAverage() const {
-  switch (config_.averaging) {
-    case Averaging::kLast:
-      return false;
-    case Averaging::kPolynomial:
-    case Averaging::kUniform:
-      return true;
-    case Averaging::kAuto:
-      break;
+std::vector<ModelWarning> Trainer::Impl::Warnings() const {
+  std::vector<ModelWarning> warnings;
+  if (state_.drift.reports > 0 &&
+      state_.rows_learned - state_.drift.last_report_row < kDriftNewsRows) {
+    warnings.push_back(
+        {.kind = WarningKind::kDrift,
+         .text = absl::StrCat("the model's errors rose suddenly after row ",
+                              state_.drift.last_report_row,
+                              ": what the rows show has changed, or bad rows came in")});
   }
-  return RecentLoss(candidate().average.validation) <= RecentLoss(candidate().last.validation);
+  if (state_.drift.ordered) {
+    warnings.push_back(
+        {.kind = WarningKind::kOrdered,
+         .text = "rows arrive sorted by label, so the model forgets the labels it does not see: "
+                 "shuffle them, or create the model with replay and order ORDERED"});
+  }
+  return warnings;
 }
 
-Trainer::Impl::Served Trainer::Impl::ServedCoefficients() const {
+Trainer::Impl::Served Trainer::Impl::ServedModel() const {
   Served served;
   served.constant.assign(state_.num_outputs, 0);
   served.targets = {state_.target_offset, state_.target_scale};
   if (state_.warm) {
-    const bool average = ServesAverage();
-    const CoefficientState& coefficients = average ? candidate().average : candidate().last;
+    const Choice choice = ServedChoice();
+    const CandidateState& candidate = state_.candidates[choice.candidate];
+    const CoefficientState& coefficients = choice.average ? candidate.average : candidate.last;
+    const Stream& stream = streams_.at(candidate.generation);
+    served.features = stream.features;
+    served.metric = stream.metric;
     served.values = coefficients.values;
     served.scale = coefficients.scale;
-    served.inverse_bandwidth = 1 / candidate().bandwidth;
+    served.inverse_bandwidth = 1 / candidate.bandwidth;
     served.validation = MetricsOf(*loss_, coefficients.validation, state_.target_scale);
-    if (average) {
+    if (choice.average) {
       served.serving =
           config_.averaging == Averaging::kUniform ? Averaging::kUniform : Averaging::kPolynomial;
+    }
+    for (size_t c = 0; c < state_.candidates.size(); ++c) {
+      const CandidateState& other = state_.candidates[c];
+      CandidateReport report;
+      report.generation = other.generation;
+      for (const GenerationState& generation : state_.generations) {
+        if (generation.id == other.generation) report.form = generation.form;
+      }
+      report.bandwidth = other.bandwidth;
+      report.step_constant = other.step_constant;
+      report.replays = other.replays && config_.replay.ratio > 0;
+      report.recent_loss = RecentLoss(other.last.validation);
+      report.recent_average_loss =
+          keeps_average() ? RecentLoss(other.average.validation) : report.recent_loss;
+      report.served = c == choice.candidate;
+      served.candidates.push_back(report);
     }
     return served;
   }

@@ -3,20 +3,24 @@
 #define KERNELSTREAM_CORE_MODEL_TRAINER_IMPL_H_
 
 #include <array>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/kernel/kernel.h"
 #include "core/model/feature_chunks.h"
 #include "core/model/label_table.h"
+#include "core/model/learned_metric.h"
+#include "core/model/reservoir.h"
 #include "core/model/scaling.h"
 #include "core/model/trainer.h"
 #include "core/model/update_rule.h"
 
 namespace kernelstream {
 
-// Thread-compatible. state_ is all there is to save; the other members follow from config and
-// state.
+// Thread-compatible. state_ (with reservoir_, which Save writes into it) is all there is to save;
+// the other members follow from config and state.
 class Trainer::Impl {
  public:
   // What a snapshot takes over.
@@ -24,91 +28,147 @@ class Trainer::Impl {
     std::vector<float> values;
     double scale = 1;
     double inverse_bandwidth = 1;
+    std::shared_ptr<const RandomFeatureMap> features;
+    std::shared_ptr<const LearnedMetric> metric;
     std::vector<double> constant;
     Averaging serving = Averaging::kLast;
     ValidationMetrics validation;
     TargetScaling targets;
+    std::vector<CandidateReport> candidates;
   };
 
   static absl::StatusOr<std::unique_ptr<Impl>> Make(const ModelConfig& config, TrainerState state,
                                                     const Options& options);
 
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
-  Served ServedCoefficients() const;
+  Served ServedModel() const;
+  TrainerState Save() const;
   std::array<uint8_t, 16> CurrentFingerprint() const;
   ModelPhase phase() const;
+  std::vector<ModelWarning> Warnings() const;
 
   const TrainerState& state() const { return state_; }
   std::shared_ptr<const Loss> loss() const { return loss_; }
   std::shared_ptr<const LabelTable> label_table() const { return table_; }
-  std::shared_ptr<const RandomFeatureMap> features() const { return features_; }
   std::shared_ptr<const InputScaling> scaling() const { return scaling_; }
 
  private:
+  // What follows from a GenerationState.
+  struct Stream {
+    std::shared_ptr<const LearnedMetric> metric;
+    std::shared_ptr<const RandomFeatureMap> features;
+  };
+  // Candidates of one bandwidth on one stream share features and Gram matrix.
+  struct BandwidthWork {
+    double bandwidth = 1;
+    std::vector<size_t> candidates;
+    float* features = nullptr;  // [panel][row][16] of all features, if they are kept
+    std::vector<double> gram;   // [rows][rows], sums
+  };
+  struct StreamWork {
+    const Stream* stream = nullptr;
+    std::vector<float> inputs;  // [rows][input_dim], under the metric
+    ConstMatrixView x;
+    std::vector<BandwidthWork> bandwidths;
+  };
   // A mini-batch after checks and scaling, and what is computed from it.
   struct Work {
     std::vector<size_t> rows;     // indices into the batch
     std::vector<double> targets;  // as the loss sees them
     std::vector<double> weights;
-    std::vector<float> inputs;    // [rows][input_dim], scaled
-    std::vector<float> features;  // [panel][row][16] of all features, if they are kept
-    std::vector<double> last_scores, average_scores;  // [rows][num_outputs]
-    std::vector<double> gram;                         // [rows][rows], sums
+    std::vector<float> inputs;  // [rows][input_dim], scaled
     ConstMatrixView x;
+    std::vector<StreamWork> streams;
+    // By candidate, empty for those that do not take part: [rows][num_outputs].
+    std::vector<std::vector<double>> last_scores, average_scores;
   };
   // Features that a step moves: [begin, begin + size).
   struct Range {
     uint64_t begin = 0;
     uint64_t size = 0;
   };
+  // Coefficients that are served.
+  struct Choice {
+    size_t candidate = 0;
+    bool average = false;
+  };
+  // kKnown: rows that the model has learned and new candidates have not.
+  enum class Rows { kNew, kKnown, kReplayed };
+  using CandidateFilter = absl::FunctionRef<bool(const CandidateState&)>;
 
-  Impl(const ModelConfig& config, TrainerState state, const Options& options)
-      : config_(config), options_(options), state_(std::move(state)) {}
+  Impl(const ModelConfig& config, TrainerState state, const Options& options);
 
-  CandidateState& candidate() { return state_.candidates[0]; }
-  const CandidateState& candidate() const { return state_.candidates[0]; }
   bool keeps_average() const { return config_.averaging != Averaging::kLast; }
+  bool keeps_recent() const;
 
+  // trainer_impl.cc: the warm-up and what it fixes.
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);
   void FinishWarmUp();
+  void ChooseScales(const SampleBatch& rows);
   // DATA_LOSS: a warmed-up state that cannot be computed with.
   absl::Status CheckWarmState() const;
   // Makes what follows from the state of a warmed-up trainer.
   absl::Status BuildWarmParts();
-  void Learn(const SampleBatch& batch, size_t first, size_t count);
+  Stream MakeStream(const GenerationState& generation) const;
+  std::unique_ptr<const UpdateRule> MakeRule(const CandidateState& candidate) const;
 
+  // trainer_step.cc: one step.
+  void Learn(const SampleBatch& batch, size_t first, size_t count);
+  // One update of the candidates that `takes_part` names. New rows grow the features and are noted
+  // as the served model's errors; all but replayed rows count for validation and averages.
+  void Update(const SampleBatch& batch, size_t first, size_t count, Rows kind,
+              CandidateFilter takes_part, Work& work);
   // Rows whose targets can be learned; adds new labels and outputs.
   void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Work& work);
   void TakeInputs(const SampleBatch& batch, Work& work);
   void NoteDimension(const SampleBatch& batch, size_t row);
   absl::StatusOr<double> LossTarget(const TargetView& target);
-  // Changes the coefficient layout to `outputs` outputs, new ones 0.
+  void NoteServedLosses(const Work& work);
+  void Validate(const Work& work);
+  void UpdateAverage(CandidateState& candidate);
+  void Replay(size_t rows);
+
+  // trainer_candidates.cc: the heavy loops, over all candidates at once.
   void GrowOutputs(uint32_t outputs);
   void GrowFeatures(uint64_t num_features);
-
-  // Scores of work.x with `num_features` features and, if asked for, the Gram matrix; fills work.
-  void Evaluate(uint64_t num_features, bool with_gram, Work& work);
+  // Most features that config and memory allow.
+  uint64_t FeatureLimit() const;
   Range NextRange(size_t rows) const;
-  bool CoefficientsDiverged(const Work& work) const;
-  void SetCoefficientsToZero();
-  void Move(const StepOutput& output, const Range& range, const Work& work);
-  void UpdateAverage();
-  void Validate(const Work& work);
-  bool ServesAverage() const;
+  void PlanWork(CandidateFilter takes_part, Work& work);
+  // Scores of all candidates in `work`; Gram matrices over all features if the rule needs them.
+  void Evaluate(bool with_averages, Work& work);
+  // For rules of the newest block: its features' Gram matrices.
+  void EvaluateRange(const Range& range, Work& work);
+  void Move(const Range& range, Work& work);
+  // Features of panels [first, first + count) at all bandwidths of the stream, 0 beyond features
+  // [begin, end).
+  void MaskedFeatures(const StreamWork& work, size_t first_panel, size_t num_panels, uint64_t begin,
+                      uint64_t end, std::span<float* const> out) const;
+  void ResetDiverged(Work& work);
 
-  // Features of panels [first, first + count) of work.x, 0 beyond features [begin, end).
-  void MaskedFeatures(ConstMatrixView x, size_t first_panel, size_t num_panels, uint64_t begin,
-                      uint64_t end, float* out) const;
+  // trainer_race.cc: who is served, who stays, who joins.
+  Choice ServedChoice() const;
+  double BestLoss(const CandidateState& candidate) const;
+  void AddCandidates(const GenerationState& generation, std::span<const double> step_constants);
+  void KeepCandidates(CandidateFilter keep);
+  void PruneStepConstants(uint64_t generation);
+  void PruneGenerations();
+  void FitMemory();
+  void MakeGenerations();
+  void Race();
 
   const ModelConfig config_;
   const Options options_;
   TrainerState state_;
+  Reservoir reservoir_;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const InputScaling> scaling_ = std::make_shared<const InputScaling>();
-  std::shared_ptr<const Kernel> kernel_;              // once warm
-  std::shared_ptr<const RandomFeatureMap> features_;  // once warm
-  std::unique_ptr<const UpdateRule> rule_;            // once warm
+  // Once warm:
+  std::shared_ptr<const Kernel> kernel_;
+  std::map<uint64_t, Stream> streams_;                    // by generation id
+  std::vector<std::unique_ptr<const UpdateRule>> rules_;  // by candidate
+  std::vector<std::vector<float>> kept_features_;         // scratch, by bandwidth
 };
 
 }  // namespace kernelstream

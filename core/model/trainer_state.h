@@ -34,10 +34,53 @@ struct CoefficientState {
 
 // One learner (bandwidth and step constant) and its averages.
 struct CandidateState {
-  double bandwidth = 1;
+  uint64_t generation = 0;   // id of the stream of frequencies it uses
+  double bandwidth = 1;      // divides the projections
+  double step_constant = 0;  // of the proximal rule; 0: the rule's own parameters
+  bool replays = true;       // false: the shadow that learns new rows only
   CoefficientState last;
   CoefficientState average;          // empty values for Averaging::kLast
   uint64_t steps_since_restart = 0;  // of the average
+};
+
+enum class MetricForm { kIsotropic, kDiagonal, kFull };
+
+// One stream of frequencies: frequency' = metric frequency, frequency drawn from (seed, id).
+struct GenerationState {
+  uint64_t id = 0;  // 0: the model's seed as it is, no metric; from 1 on in order of appearance
+  MetricForm form = MetricForm::kIsotropic;
+  // kDiagonal: [metric_dim]; kFull: [metric_dim][metric_dim], symmetric. Inputs beyond metric_dim
+  // are taken as they are.
+  uint32_t metric_dim = 0;
+  std::vector<float> metric;
+  double median_distance = 1;  // of recent rows under the metric
+  uint64_t first_row = 0;      // rows_learned when it was made
+};
+
+// The last rows, in two halves: when `current` is full it becomes `previous`.
+struct RecentRowsState {
+  SampleBatch previous, current;
+};
+
+// A uniform sample of the rows so far.
+struct ReservoirState {
+  SampleBatch rows;
+  uint64_t seen = 0;   // rows offered since it was emptied
+  uint64_t draws = 0;  // random numbers used
+  uint64_t flushes = 0;
+};
+
+// History of the served model's predict-then-learn loss, and of the order of labels.
+struct DriftState {
+  DecayedMean fast, slow;        // of row losses
+  DecayedMean slow_squares;      // of squared row losses
+  uint64_t rows = 0;             // since the start or the last report
+  uint64_t reports = 0;          // times drift was reported
+  uint64_t last_report_row = 0;  // rows_learned at the last one
+  DecayedMean same_label;        // 1 where a row has the label of the row before
+  std::vector<double> label_weights;
+  double last_label = -1;
+  bool ordered = false;  // the stream looks sorted by label
 };
 
 struct TrainerState {
@@ -62,8 +105,17 @@ struct TrainerState {
   ParameterMap kernel_parameters;  // complete once warm
   ParameterMap rule_parameters;  // complete once warm (with what was measured on the warm-up rows)
   std::vector<std::string> labels;
-  std::vector<CandidateState> candidates;  // one for now
-  std::array<uint8_t, 16> fingerprint{};   // of config, step and coefficients
+  std::vector<GenerationState> generations;  // in use, by id
+  std::vector<CandidateState> candidates;
+  uint64_t next_generation = 1;
+  uint64_t next_generation_row = 0;  // rows_learned at which the next generations are made
+  uint64_t next_prune_row = 0;       // rows at which only the best generation stays; 0: not due
+  uint64_t learned_since_warm = 0;   // rows, those of the warm-up included
+  bool pruned = false;               // the weaker step constants are gone
+  RecentRowsState recent;            // empty unless something needs it
+  ReservoirState reservoir;
+  DriftState drift;
+  std::array<uint8_t, 16> fingerprint{};  // of config, step and coefficients
 };
 
 }  // namespace kernelstream

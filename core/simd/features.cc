@@ -29,6 +29,7 @@ struct Piece {
   size_t input_dim;
   size_t first_term, terms;
   size_t out_stride;
+  bool cosine = true;  // false: projections are what is asked for
 };
 
 // kWhole: the piece has all terms.
@@ -36,7 +37,8 @@ template <size_t kRows, size_t kPanels, bool kWhole>
 HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride, float* out) {
   const FloatTag d;
   const size_t panel_floats = piece.input_dim * kPanelWidth;
-  const bool is_last = kWhole || piece.first_term + piece.terms == piece.input_dim;
+  const bool is_last =
+      piece.cosine && (kWhole || piece.first_term + piece.terms == piece.input_dim);
   const auto scale = hn::Set(d, piece.panels.inverse_bandwidth);
   size_t done = 0;
   for (; done + kPanels <= piece.count; done += kPanels) {
@@ -89,7 +91,7 @@ void FeaturesOfTile(size_t rows, const Piece& piece, const float* x, size_t stri
 
 // Features of all rows of x for panels [first, first + count).
 void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, ConstMatrixView x,
-                      float* out, size_t out_stride) {
+                      float* out, size_t out_stride, bool cosine = true) {
   // One tile of rows takes every frequency once: no reason to come back to it.
   const bool one_tile = x.rows <= kTileRows;
   const size_t group =
@@ -99,8 +101,8 @@ void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, C
     size_t term = 0;
     do {
       const size_t terms = std::min(max_terms, x.cols - term);
-      const Piece piece = {panels, first + p, std::min(group, count - p), x.cols, term,
-                           terms,  out_stride};
+      const Piece piece = {panels,     first + p, std::min(group, count - p), x.cols, term, terms,
+                           out_stride, cosine};
       ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
         const float* tile_x = x.data + row * x.stride;
         float* tile_out = out + p * out_stride + row * kPanelWidth;
@@ -192,13 +194,39 @@ void SumBlock(size_t rows, const float* features, size_t feature_stride, const f
   }
 }
 
-void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
+void FeaturesOfRows(const FeaturePanels& panels, ConstMatrixView x, float* out, bool cosine) {
   const size_t hot_rows = kHotInputFloats / std::max<size_t>(x.cols, 1) / kTileRows * kTileRows;
   const size_t chunk = std::clamp<size_t>(hot_rows, kSumChunkRows, 64 * kTileRows);
   for (size_t row = 0; row < x.rows; row += chunk) {
     const size_t rows = std::min(chunk, x.rows - row);
     FeaturesOfPanels(panels, 0, panels.num_panels, x.Rows(row, rows), out + row * kPanelWidth,
-                     x.rows * kPanelWidth);
+                     x.rows * kPanelWidth, cosine);
+  }
+}
+
+void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
+  FeaturesOfRows(panels, x, out, true);
+}
+
+void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out) {
+  FeaturesOfRows(panels, x, out, false);
+}
+
+void CosineOfProjections(const float* projections, const float* phases, size_t num_panels,
+                         size_t rows, float inverse_bandwidth, float* out) {
+  const FloatTag d;
+  const auto scale = hn::Set(d, inverse_bandwidth);
+  for (size_t p = 0; p < num_panels; ++p) {
+    const size_t offset = p * rows * kPanelWidth;
+    for (size_t i = 0; i < kRegs; ++i) {
+      const auto phase = hn::LoadU(d, phases + p * kPanelWidth + i * kLanes);
+      const float* from = projections + offset + i * kLanes;
+      float* to = out + offset + i * kLanes;
+      for (size_t r = 0; r < rows; ++r) {
+        const auto turns = hn::MulAdd(hn::LoadU(d, from + r * kPanelWidth), scale, phase);
+        hn::StoreU(CosineOfTurns(turns), d, to + r * kPanelWidth);
+      }
+    }
   }
 }
 
@@ -254,11 +282,23 @@ HWY_AFTER_NAMESPACE();
 namespace kernelstream {
 
 HWY_EXPORT(CosineFeatures);
+HWY_EXPORT(Projections);
+HWY_EXPORT(CosineOfProjections);
 HWY_EXPORT(CosineSums);
 HWY_EXPORT(FeatureSums);
 
 void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
   HWY_DYNAMIC_DISPATCH(CosineFeatures)(panels, x, out);
+}
+
+void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out) {
+  HWY_DYNAMIC_DISPATCH(Projections)(panels, x, out);
+}
+
+void CosineOfProjections(const float* projections, const float* phases, size_t num_panels,
+                         size_t rows, float inverse_bandwidth, float* out) {
+  HWY_DYNAMIC_DISPATCH(CosineOfProjections)
+  (projections, phases, num_panels, rows, inverse_bandwidth, out);
 }
 
 void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,

@@ -66,6 +66,14 @@ struct FeaturePanels {
 // |x_j w_j| / bandwidth (a phase of size |t| turns is known to |t| * 2^-24 at best).
 void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 
+// The same in two steps, for several bandwidths on one frequency stream: the projections
+// x . frequency ([num_panels][rows][16], as in `out` above), then
+// sqrt(2) cos(2 pi (projection * inverse_bandwidth + phase)), bit-equal to CosineFeatures.
+// `phases`: [num_panels][16]. out may be `projections` itself.
+void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out);
+void CosineOfProjections(const float* projections, const float* phases, size_t num_panels,
+                         size_t rows, float inverse_bandwidth, float* out);
+
 // Sums of features times coefficients without writing the features to memory; the fused evaluation
 // loop. coefficients: [num_panels][num_outputs][16]. sums: [rows][num_outputs], overwritten with
 // float64 sums: per block of kPanelsPerBlock panels (counted from the first panel of the call),

@@ -76,6 +76,52 @@ SampleBatch ReadLibsvm(const std::string& path) {
   return rows;
 }
 
+SampleBatch ReadCsv(const std::string& path, bool labels, int target) {
+  const std::string text = ReadAll(path);
+  SampleBatch rows;
+  std::vector<std::string> cells;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    cells.clear();
+    for (size_t from = at; from <= end;) {
+      const size_t comma = std::min(text.find(',', from), end);
+      cells.push_back(text.substr(from, comma - from));
+      from = comma + 1;
+    }
+    const bool first_line = at == 0;
+    at = end + 1;
+    const size_t label = target < 0 ? cells.size() - 1 : static_cast<size_t>(target);
+    std::vector<float> values;
+    bool is_header = false;
+    for (size_t c = 0; c < cells.size(); ++c) {
+      if (c == label) continue;
+      char* stop = nullptr;
+      values.push_back(std::strtof(cells[c].c_str(), &stop));
+      if (stop != cells[c].c_str()) continue;
+      if (!first_line) Die("no number \"" + cells[c] + "\" in " + path);
+      is_header = true;
+    }
+    if (is_header) continue;
+    rows.AddDense(values);
+    if (labels) {
+      rows.SetLabel(cells[label]);
+    } else {
+      rows.SetTarget(std::strtod(cells[label].c_str(), nullptr));
+    }
+  }
+  return rows;
+}
+
+std::vector<bool> ReadMask(const std::string& path, size_t column) {
+  const std::string text = ReadAll(path);
+  std::vector<bool> mask;
+  for (size_t at = 0; at < text.size();) {
+    mask.push_back(text[at + 2 * column] == '1');
+    at = std::min(text.find('\n', at), text.size()) + 1;
+  }
+  return mask;
+}
+
 SampleBatch ReadMnist(const std::string& images, const std::string& labels) {
   const std::string pixels = ReadAll(images), digits = ReadAll(labels);
   const size_t count = BigEndian(pixels, 4);

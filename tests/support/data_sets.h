@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/model/sample_batch.h"
 
@@ -17,6 +18,14 @@ std::optional<std::string> DataFolder();
 // LIBSVM text, gzip'd or not, indices from 1 in the file. Aborts with a message if the file cannot
 // be read.
 SampleBatch ReadLibsvm(const std::string& path);
+
+// Numeric CSV, gzip'd or not; a first line with a cell that is no number is a header. The column
+// `target` (-1: the last) is the target, as text where `labels`, else as a number; the others are
+// dense values. Aborts with a message if the file cannot be read.
+SampleBatch ReadCsv(const std::string& path, bool labels, int target = -1);
+
+// Column `column` of a CSV of zeros and ones, one per row.
+std::vector<bool> ReadMask(const std::string& path, size_t column);
 
 // MNIST images (pixel / 255, 784 dense values) with their labels as text, from idx files, gzip'd or
 // not.

@@ -1,0 +1,26 @@
+// Notices when a stream changes, and when it is sorted.
+#ifndef KERNELSTREAM_CORE_MODEL_DRIFT_MONITOR_H_
+#define KERNELSTREAM_CORE_MODEL_DRIFT_MONITOR_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/model/trainer_state.h"
+
+namespace kernelstream {
+
+// Adds the served model's predict-then-learn losses of one mini-batch (in row order) and returns
+// true if they report drift: the mean of about the last 128 rows is above 1.25 times the mean of
+// about the last 4096 before them, and by more than 7 standard errors. After a report the history
+// starts anew. `row`: rows learned so far. Row losses count with at most 50 times the mean, so
+// that one wild row is no drift.
+bool NoteLosses(std::span<const double> losses, uint64_t row, DriftState& state);
+
+// Adds one mini-batch's label indices (in row order) and updates state.ordered: after 1024 rows,
+// rows have the label of the row before far more often than chance gives, and labels come in runs
+// of more than 16 rows on average.
+void NoteLabels(std::span<const double> labels, DriftState& state);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_DRIFT_MONITOR_H_

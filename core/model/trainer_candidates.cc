@@ -1,0 +1,367 @@
+// The heavy loops of one step, over all candidates at once: features, scores, Gram matrices,
+// movement. Candidates of one stream share its projections, those of one bandwidth its features.
+#include <algorithm>
+#include <cmath>
+
+#include "core/model/trainer_impl.h"
+
+namespace kernelstream {
+namespace {
+
+// Features of a mini-batch are kept between scoring and updating up to this size (of all bandwidths
+// together), and computed again beyond it.
+constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
+
+// Below this the scale is multiplied into the coefficients, long before it could underflow.
+constexpr double kSmallestScale = 1e-6;
+
+// Scores beyond this many standardised units mean that the steps are too large and will not
+// recover.
+constexpr double kLargestScore = 1e6;
+
+std::vector<float> WithOutputs(const std::vector<float>& old, size_t panels, size_t from,
+                               size_t to) {
+  std::vector<float> fresh(panels * to * kPanelWidth, 0.0f);
+  if (old.empty()) return fresh;
+  for (size_t p = 0; p < panels; ++p) {
+    std::copy_n(old.data() + p * from * kPanelWidth, std::min(from, to) * kPanelWidth,
+                fresh.data() + p * to * kPanelWidth);
+  }
+  return fresh;
+}
+
+// Scratch of this thread for the features of one chunk at several bandwidths.
+std::vector<std::vector<float>>& ThreadFeatures(size_t bandwidths, size_t floats) {
+  thread_local std::vector<std::vector<float>> buffers;
+  if (buffers.size() < bandwidths) buffers.resize(bandwidths);
+  for (size_t b = 0; b < bandwidths; ++b) {
+    if (buffers[b].size() < floats) buffers[b].resize(floats);
+  }
+  return buffers;
+}
+
+}  // namespace
+
+void Trainer::Impl::GrowOutputs(uint32_t outputs) {
+  if (outputs <= state_.num_outputs) return;
+  const size_t panels = PanelsFor(state_.num_features);
+  for (CandidateState& c : state_.candidates) {
+    c.last.values = WithOutputs(c.last.values, panels, state_.num_outputs, outputs);
+    if (keeps_average()) {
+      c.average.values = WithOutputs(c.average.values, panels, state_.num_outputs, outputs);
+    }
+  }
+  state_.num_outputs = outputs;
+  FitMemory();
+}
+
+void Trainer::Impl::GrowFeatures(uint64_t num_features) {
+  state_.num_features = num_features;
+  const size_t values = PanelsFor(num_features) * state_.num_outputs * kPanelWidth;
+  for (CandidateState& c : state_.candidates) {
+    c.last.values.resize(values, 0.0f);
+    if (keeps_average()) c.average.values.resize(values, 0.0f);
+  }
+}
+
+uint64_t Trainer::Impl::FeatureLimit() const {
+  if (config_.max_features != kUnlimitedFeatures) return config_.max_features;
+  const uint64_t sets = state_.candidates.size() * (keeps_average() ? 2 : 1);
+  const uint64_t bytes_per_feature =
+      std::max<uint64_t>(sets, 1) * state_.num_outputs * sizeof(float);
+  const uint64_t fit = (uint64_t{config_.memory_mib} << 20) / bytes_per_feature;
+  const uint64_t limit = std::clamp<uint64_t>(fit, kPanelWidth, kMaxFeatures);
+  return std::max(limit, state_.num_features);  // what has grown stays
+}
+
+Trainer::Impl::Range Trainer::Impl::NextRange(size_t rows) const {
+  const uint64_t wanted = config_.block_features != 0 ? config_.block_features : rows;
+  const uint64_t full = FeatureLimit();
+  if (rules_[0]->updates_all_features()) {
+    return {0, std::min(state_.num_features + wanted, full)};
+  }
+  if (state_.num_features < full) {
+    return {state_.num_features, std::min(wanted, full - state_.num_features)};
+  }
+  return {state_.cursor, std::min(wanted, full - state_.cursor)};  // the oldest block again
+}
+
+void Trainer::Impl::PlanWork(CandidateFilter takes_part, Work& work) {
+  const size_t candidates = state_.candidates.size();
+  work.last_scores.assign(candidates, {});
+  work.average_scores.assign(candidates, {});
+  for (const GenerationState& generation : state_.generations) {
+    StreamWork stream;
+    for (size_t c = 0; c < candidates; ++c) {
+      const CandidateState& candidate = state_.candidates[c];
+      if (candidate.generation != generation.id || !takes_part(candidate)) continue;
+      auto at =
+          std::find_if(stream.bandwidths.begin(), stream.bandwidths.end(),
+                       [&](const BandwidthWork& b) { return b.bandwidth == candidate.bandwidth; });
+      if (at == stream.bandwidths.end()) {
+        at = stream.bandwidths.insert(at, BandwidthWork{});
+        at->bandwidth = candidate.bandwidth;
+      }
+      at->candidates.push_back(c);
+    }
+    if (stream.bandwidths.empty()) continue;
+    stream.stream = &streams_.at(generation.id);
+    if (stream.stream->metric->is_identity()) {
+      stream.x = work.x;
+    } else {
+      stream.inputs.resize(work.x.rows * work.x.cols);
+      stream.stream->metric->Apply(work.x, stream.inputs.data());
+      stream.x = {stream.inputs.data(), work.x.rows, work.x.cols};
+    }
+    work.streams.push_back(std::move(stream));
+  }
+}
+
+void Trainer::Impl::MaskedFeatures(const StreamWork& work, size_t first_panel, size_t num_panels,
+                                   uint64_t begin, uint64_t end,
+                                   std::span<float* const> out) const {
+  const size_t panel_floats = work.x.rows * kPanelWidth;
+  std::vector<float> inverse_bandwidths;
+  for (const BandwidthWork& b : work.bandwidths) {
+    inverse_bandwidths.push_back(static_cast<float>(1 / b.bandwidth));
+  }
+  std::vector<float*> to(out.size());
+  for (size_t p = 0; p < num_panels;) {
+    const size_t panel = first_panel + p;
+    const size_t left_in_block = kPanelsPerBlock - panel % kPanelsPerBlock;
+    const size_t run = std::min(left_in_block, num_panels - p);
+    for (size_t b = 0; b < out.size(); ++b) to[b] = out[b] + p * panel_floats;
+    work.stream->features->FeaturesAt(work.x, inverse_bandwidths, panel, run, to);
+    p += run;
+  }
+  const auto clear = [&](uint64_t feature) {
+    for (float* features : out) {
+      float* lanes = features + (feature / kPanelWidth - first_panel) * panel_floats;
+      for (size_t i = 0; i < work.x.rows; ++i) lanes[i * kPanelWidth + feature % kPanelWidth] = 0;
+    }
+  };
+  for (uint64_t f = first_panel * kPanelWidth; f < begin; ++f) clear(f);
+  for (uint64_t f = end; f < (first_panel + num_panels) * kPanelWidth; ++f) clear(f);
+}
+
+void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
+  const size_t rows = work.x.rows, outputs = state_.num_outputs;
+  const size_t panel_floats = rows * kPanelWidth;
+  const uint64_t num_features = state_.num_features;
+  const bool with_gram = rules_[0]->needs_gram() && rules_[0]->updates_all_features();
+  with_averages = with_averages && keeps_average();
+
+  size_t bandwidths = 0;
+  for (const StreamWork& stream : work.streams) bandwidths += stream.bandwidths.size();
+  const size_t floats = PanelsFor(num_features) * panel_floats;
+  const bool keep = with_gram && bandwidths * floats <= kMostKeptFeatures;
+  if (keep) {
+    if (kept_features_.size() < bandwidths) kept_features_.resize(bandwidths);
+    size_t next = 0;
+    for (StreamWork& stream : work.streams) {
+      for (BandwidthWork& bandwidth : stream.bandwidths) {
+        std::vector<float>& kept = kept_features_[next++];
+        if (kept.size() < floats) kept.resize(floats);
+        bandwidth.features = kept.data();
+      }
+    }
+  }
+
+  // Partial sums: [chunk][...], added in chunk order afterwards.
+  const FeatureChunks chunks(num_features);
+  const size_t candidates = state_.candidates.size();
+  std::vector<std::vector<double>> last(chunks.size() * candidates),
+      average(chunks.size() * candidates);
+  std::vector<std::vector<float>> grams(chunks.size() * bandwidths);
+  options_.executor->ParallelFor(chunks.size(), [&](size_t i) {
+    const FeatureChunk chunk = chunks[i];
+    const size_t offset = chunk.first_panel * outputs * kPanelWidth;
+    size_t next = 0;
+    for (const StreamWork& stream : work.streams) {
+      auto& scratch =
+          ThreadFeatures(stream.bandwidths.size(), keep ? 0 : chunk.num_panels * panel_floats);
+      std::vector<float*> out;
+      for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
+        float* kept = stream.bandwidths[b].features;
+        out.push_back(keep ? kept + chunk.first_panel * panel_floats : scratch[b].data());
+      }
+      MaskedFeatures(stream, chunk.first_panel, chunk.num_panels, 0, num_features, out);
+      for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
+        for (const size_t c : stream.bandwidths[b].candidates) {
+          const CandidateState& candidate = state_.candidates[c];
+          std::vector<double>& sums = last[i * candidates + c];
+          sums.resize(rows * outputs);
+          FeatureSums(out[b], chunk.num_panels, rows, candidate.last.values.data() + offset,
+                      outputs, sums.data());
+          if (!with_averages) continue;
+          std::vector<double>& average_sums = average[i * candidates + c];
+          average_sums.resize(rows * outputs);
+          FeatureSums(out[b], chunk.num_panels, rows, candidate.average.values.data() + offset,
+                      outputs, average_sums.data());
+        }
+        if (with_gram) {
+          std::vector<float>& gram = grams[i * bandwidths + next];
+          gram.resize(rows * rows);
+          FeatureGram(out[b], chunk.num_panels, rows, gram.data());
+        }
+        ++next;
+      }
+    }
+  });
+
+  size_t next = 0;
+  for (StreamWork& stream : work.streams) {
+    for (BandwidthWork& bandwidth : stream.bandwidths) {
+      if (with_gram) {
+        bandwidth.gram.assign(rows * rows, 0);
+        for (size_t i = 0; i < chunks.size(); ++i) {
+          const std::vector<float>& gram = grams[i * bandwidths + next];
+          for (size_t k = 0; k < gram.size(); ++k) bandwidth.gram[k] += gram[k];
+        }
+      }
+      ++next;
+      for (const size_t c : bandwidth.candidates) {
+        work.last_scores[c].assign(rows * outputs, 0);
+        if (with_averages) work.average_scores[c].assign(rows * outputs, 0);
+        for (size_t i = 0; i < chunks.size(); ++i) {
+          const std::vector<double>& sums = last[i * candidates + c];
+          for (size_t k = 0; k < sums.size(); ++k) work.last_scores[c][k] += sums[k];
+          const std::vector<double>& average_sums = average[i * candidates + c];
+          for (size_t k = 0; k < average_sums.size(); ++k) {
+            work.average_scores[c][k] += average_sums[k];
+          }
+        }
+        for (double& score : work.last_scores[c]) score *= state_.candidates[c].last.scale;
+      }
+    }
+  }
+}
+
+void Trainer::Impl::EvaluateRange(const Range& range, Work& work) {
+  const size_t rows = work.x.rows;
+  const size_t first_panel = range.begin / kPanelWidth;
+  const uint64_t end = range.begin + range.size;
+  const FeatureChunks chunks(end - first_panel * kPanelWidth);
+  for (StreamWork& stream : work.streams) {
+    const size_t bandwidths = stream.bandwidths.size();
+    std::vector<std::vector<float>> grams(chunks.size() * bandwidths);
+    options_.executor->ParallelFor(chunks.size(), [&](size_t i) {
+      const size_t panels = chunks[i].num_panels;
+      auto& scratch = ThreadFeatures(bandwidths, panels * rows * kPanelWidth);
+      std::vector<float*> out;
+      for (size_t b = 0; b < bandwidths; ++b) out.push_back(scratch[b].data());
+      MaskedFeatures(stream, first_panel + chunks[i].first_panel, panels, range.begin, end, out);
+      for (size_t b = 0; b < bandwidths; ++b) {
+        std::vector<float>& gram = grams[i * bandwidths + b];
+        gram.resize(rows * rows);
+        FeatureGram(out[b], panels, rows, gram.data());
+      }
+    });
+    for (size_t b = 0; b < bandwidths; ++b) {
+      stream.bandwidths[b].gram.assign(rows * rows, 0);
+      for (size_t i = 0; i < chunks.size(); ++i) {
+        const std::vector<float>& gram = grams[i * bandwidths + b];
+        for (size_t k = 0; k < gram.size(); ++k) stream.bandwidths[b].gram[k] += gram[k];
+      }
+    }
+  }
+}
+
+void Trainer::Impl::ResetDiverged(Work& work) {
+  for (size_t c = 0; c < state_.candidates.size(); ++c) {
+    std::vector<double>& scores = work.last_scores[c];
+    if (std::all_of(scores.begin(), scores.end(),
+                    [](double score) { return std::abs(score) <= kLargestScore; })) {
+      continue;
+    }
+    ++state_.divergences;
+    CandidateState& candidate = state_.candidates[c];
+    candidate.last.scale = 1;
+    std::fill(candidate.last.values.begin(), candidate.last.values.end(), 0.0f);
+    std::fill(candidate.average.values.begin(), candidate.average.values.end(), 0.0f);
+    candidate.last.validation = candidate.average.validation = {};
+    candidate.steps_since_restart = 0;
+    std::fill(scores.begin(), scores.end(), 0.0);
+    std::fill(work.average_scores[c].begin(), work.average_scores[c].end(), 0.0);
+  }
+}
+
+void Trainer::Impl::Move(const Range& range, Work& work) {
+  const size_t rows = work.x.rows, outputs = state_.num_outputs;
+  // Each candidate's step, from the batch as it was before the step.
+  struct Job {
+    const StreamWork* stream;
+    size_t bandwidth;
+    size_t candidate;
+    std::vector<float> dual;
+  };
+  std::vector<Job> jobs;
+  for (const StreamWork& stream : work.streams) {
+    for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
+      for (const size_t c : stream.bandwidths[b].candidates) jobs.push_back({&stream, b, c, {}});
+    }
+  }
+  options_.executor->ParallelFor(jobs.size(), [&](size_t j) {
+    Job& job = jobs[j];
+    const std::vector<double>& scores = work.last_scores[job.candidate];
+    std::vector<double> derivative(scores.size());
+    for (size_t i = 0; i < rows; ++i) {
+      loss_->Derivative({scores.data() + i * outputs, outputs}, work.targets[i],
+                        {derivative.data() + i * outputs, outputs});
+    }
+    std::vector<double> gram = job.stream->bandwidths[job.bandwidth].gram;
+    for (double& value : gram) value /= static_cast<double>(range.size);
+    StepInput input;
+    input.update = state_.updates;
+    input.rows = rows;
+    input.num_outputs = outputs;
+    input.range_size = range.size;
+    input.derivative = derivative;
+    input.weights = work.weights;
+    input.gram = gram;
+    StepOutput output = rules_[job.candidate]->Step(input);
+    CoefficientState& last = state_.candidates[job.candidate].last;
+    last.scale *= output.decay;
+    if (last.scale < kSmallestScale) {
+      for (float& value : last.values) value = static_cast<float>(last.scale * value);
+      last.scale = 1;
+    }
+    if (last.scale != 1) {
+      for (float& value : output.dual) value = static_cast<float>(value / last.scale);
+    }
+    job.dual = std::move(output.dual);
+  });
+
+  const size_t panel_floats = rows * kPanelWidth;
+  const uint64_t end = range.begin + range.size;
+  const size_t first_panel = range.begin / kPanelWidth;
+  const FeatureChunks chunks(end - first_panel * kPanelWidth);
+  options_.executor->ParallelFor(chunks.size(), [&](size_t i) {
+    const size_t panel = first_panel + chunks[i].first_panel;
+    const size_t panels = chunks[i].num_panels;
+    const StreamWork* made = nullptr;  // stream whose features are in the scratch
+    std::vector<std::vector<float>>* scratch = nullptr;
+    for (const Job& job : jobs) {
+      const BandwidthWork& bandwidth = job.stream->bandwidths[job.bandwidth];
+      const float* features = nullptr;
+      if (bandwidth.features != nullptr) {
+        features = bandwidth.features + panel * panel_floats;
+      } else {
+        const size_t bandwidths = job.stream->bandwidths.size();
+        if (made != job.stream) {
+          made = job.stream;
+          scratch = &ThreadFeatures(bandwidths, panels * panel_floats);
+          std::vector<float*> out;
+          for (size_t b = 0; b < bandwidths; ++b) out.push_back((*scratch)[b].data());
+          MaskedFeatures(*job.stream, panel, panels, range.begin, end, out);
+        }
+        features = (*scratch)[job.bandwidth].data();
+      }
+      AddWeightedFeatures(
+          features, panels, rows, job.dual.data(), outputs,
+          state_.candidates[job.candidate].last.values.data() + panel * outputs * kPanelWidth);
+    }
+  });
+}
+
+}  // namespace kernelstream

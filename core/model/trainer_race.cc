@@ -1,0 +1,269 @@
+// Which candidate is served, which stay in the race, and which join it. Everything is decided by
+// predict-then-learn losses at fixed row counts, so that the same log gives the same race.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/philox.h"
+#include "core/model/median_distance.h"
+#include "core/model/trainer_impl.h"
+#include "core/model/validation_tracker.h"
+
+namespace kernelstream {
+namespace {
+
+// Rows after which only the best step constant of each bandwidth stays.
+constexpr uint64_t kPruneRows = 4096;
+// Rows at which the first learned metric is made; then at each doubling.
+constexpr uint64_t kFirstGenerationRows = 2048;
+constexpr size_t kGradientRows = 2000;
+constexpr size_t kMedianRows = 1000;
+// Older candidates that race a new generation.
+constexpr size_t kOldRacers = 3;
+// The generation without a metric stays until its best loss is this much worse, after this many
+// rows.
+constexpr double kClearlyBeaten = 1.1;
+constexpr uint64_t kRowsBeforeBeaten = 8192;
+
+}  // namespace
+
+double Trainer::Impl::BestLoss(const CandidateState& candidate) const {
+  const double last = RecentLoss(candidate.last.validation);
+  return keeps_average() ? std::min(last, RecentLoss(candidate.average.validation)) : last;
+}
+
+Trainer::Impl::Choice Trainer::Impl::ServedChoice() const {
+  Choice best;
+  best.average = config_.averaging != Averaging::kLast;
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (size_t c = 0; c < state_.candidates.size(); ++c) {
+    const CandidateState& candidate = state_.candidates[c];
+    const bool last =
+        config_.averaging == Averaging::kLast || config_.averaging == Averaging::kAuto;
+    if (keeps_average()) {
+      const double loss = RecentLoss(candidate.average.validation);
+      if (loss < best_loss) {
+        best_loss = loss;
+        best = {c, true};
+      }
+    }
+    if (last) {
+      const double loss = RecentLoss(candidate.last.validation);
+      if (loss < best_loss) {
+        best_loss = loss;
+        best = {c, false};
+      }
+    }
+  }
+  return best;
+}
+
+void Trainer::Impl::AddCandidates(const GenerationState& generation,
+                                  std::span<const double> step_constants) {
+  const double unit = generation.median_distance;
+  for (const double scale : config_.candidates.bandwidth_scales) {
+    for (const double step_constant : step_constants) {
+      CandidateState candidate;
+      candidate.generation = generation.id;
+      candidate.bandwidth = std::clamp(unit * scale, kSmallestBandwidth, kLargestBandwidth);
+      candidate.step_constant = step_constant;
+      rules_.push_back(MakeRule(candidate));
+      state_.candidates.push_back(std::move(candidate));
+    }
+  }
+  GrowFeatures(state_.num_features);
+}
+
+void Trainer::Impl::KeepCandidates(CandidateFilter keep) {
+  size_t kept = 0;
+  for (size_t c = 0; c < state_.candidates.size(); ++c) {
+    if (!keep(state_.candidates[c])) continue;
+    if (kept != c) {
+      state_.candidates[kept] = std::move(state_.candidates[c]);
+      rules_[kept] = std::move(rules_[c]);
+    }
+    ++kept;
+  }
+  state_.candidates.resize(kept);
+  rules_.resize(kept);
+  std::erase_if(state_.generations, [&](const GenerationState& generation) {
+    const bool used =
+        std::any_of(state_.candidates.begin(), state_.candidates.end(),
+                    [&](const CandidateState& c) { return c.generation == generation.id; });
+    if (!used) streams_.erase(generation.id);
+    return !used;
+  });
+}
+
+void Trainer::Impl::PruneStepConstants(uint64_t generation) {
+  // Per bandwidth the best, and the second of the best bandwidth.
+  std::map<double, std::vector<std::pair<double, double>>> by_bandwidth;  // (loss, step constant)
+  for (const CandidateState& c : state_.candidates) {
+    if (c.generation != generation || !c.replays) continue;
+    by_bandwidth[c.bandwidth].push_back({BestLoss(c), c.step_constant});
+  }
+  double best_loss = std::numeric_limits<double>::infinity(), best_bandwidth = 0;
+  for (auto& [bandwidth, entries] : by_bandwidth) {
+    std::sort(entries.begin(), entries.end());
+    if (entries[0].first < best_loss) {
+      best_loss = entries[0].first;
+      best_bandwidth = bandwidth;
+    }
+  }
+  KeepCandidates([&](const CandidateState& c) {
+    if (c.generation != generation || !c.replays) return true;
+    const auto& entries = by_bandwidth.at(c.bandwidth);
+    const size_t keep = c.bandwidth == best_bandwidth ? 2 : 1;
+    for (size_t i = 0; i < std::min(keep, entries.size()); ++i) {
+      if (entries[i].second == c.step_constant) return true;
+    }
+    return false;
+  });
+}
+
+void Trainer::Impl::PruneGenerations() {
+  std::map<uint64_t, double> best;  // by generation
+  uint64_t winner = 0;
+  for (const CandidateState& c : state_.candidates) {
+    const double loss = BestLoss(c);
+    const auto [at, is_new] = best.try_emplace(c.generation, loss);
+    if (!is_new) at->second = std::min(at->second, loss);
+  }
+  for (const auto& [id, loss] : best) {
+    if (loss < best.at(best.contains(winner) ? winner : id) || !best.contains(winner)) winner = id;
+  }
+  const bool beaten = best.contains(0) && winner != 0 &&
+                      state_.learned_since_warm >= kRowsBeforeBeaten &&
+                      best.at(0) > kClearlyBeaten * best.at(winner);
+  KeepCandidates([&](const CandidateState& c) {
+    return c.generation == winner || (c.generation == 0 && !beaten);
+  });
+  PruneStepConstants(winner);
+}
+
+void Trainer::Impl::FitMemory() {
+  const uint64_t limit = uint64_t{config_.memory_mib} << 20;
+  const uint64_t features =
+      config_.max_features == kUnlimitedFeatures ? state_.num_features : config_.max_features;
+  const uint64_t bytes_each =
+      features * state_.num_outputs * (keeps_average() ? 2 : 1) * sizeof(float);
+  while (state_.candidates.size() > 1 && state_.candidates.size() * bytes_each > limit) {
+    size_t worst = 0;
+    for (size_t c = 1; c < state_.candidates.size(); ++c) {
+      if (BestLoss(state_.candidates[c]) > BestLoss(state_.candidates[worst])) worst = c;
+    }
+    const CandidateState* drop = &state_.candidates[worst];
+    KeepCandidates([&](const CandidateState& c) { return &c != drop; });
+  }
+}
+
+void Trainer::Impl::MakeGenerations() {
+  const Choice choice = ServedChoice();
+  const size_t dim = state_.input_dim;
+  std::vector<MetricForm> forms;
+  const InputMetric wanted = config_.input_metric;
+  if (wanted != InputMetric::kFull && dim <= kMaxDiagonalMetricDim) {
+    forms.push_back(MetricForm::kDiagonal);
+  }
+  if (wanted != InputMetric::kDiagonal && dim <= kMaxFullMetricDim) {
+    forms.push_back(MetricForm::kFull);
+  }
+
+  Work work;
+  const SampleBatch rows = LastRows(state_.recent, kGradientRows);
+  for (size_t i = 0; i < rows.size(); ++i) work.rows.push_back(i);
+  TakeInputs(rows, work);
+  const CandidateState& served = state_.candidates[choice.candidate];
+  const CoefficientState& coefficients = choice.average ? served.average : served.last;
+  const Stream& stream = streams_.at(served.generation);
+  GradientModel model;
+  model.features = stream.features.get();
+  model.metric = stream.metric.get();
+  model.coefficients = coefficients.values;
+  model.scale = choice.average ? 1 : coefficients.scale;
+  model.num_outputs = state_.num_outputs;
+  model.num_features = state_.num_features;
+  model.inverse_bandwidth = 1 / served.bandwidth;
+
+  std::vector<GenerationState> made;
+  for (const MetricForm form : forms) {
+    GenerationState generation;
+    generation.id = state_.next_generation++;
+    generation.form = form;
+    generation.metric_dim = static_cast<uint32_t>(dim);
+    generation.first_row = state_.learned_since_warm;
+    const std::vector<double> product = AverageGradientProduct(
+        model, work.x, form, *config_.seed ^ generation.id, *options_.executor);
+    generation.metric = MetricRoot(product, dim, form);
+    if (generation.metric.empty()) continue;
+    const LearnedMetric metric(form, dim, generation.metric);
+    const size_t count = std::min(kMedianRows, work.x.rows);
+    std::vector<float> mapped(count * dim);
+    metric.Apply(work.x.Rows(work.x.rows - count, count), mapped.data());
+    generation.median_distance = MedianDistance({mapped.data(), count, dim}, *kernel_) *
+                                 state_.kernel_parameters.at("bandwidth_scale");
+    made.push_back(std::move(generation));
+  }
+  if (made.empty()) return;
+
+  // The step constants of the new candidates: the best so far, and one smaller.
+  std::vector<double> step_constants = {served.step_constant};
+  double smaller = 0;
+  for (const double constant : config_.candidates.step_constants) {
+    if (constant < served.step_constant) smaller = std::max(smaller, constant);
+  }
+  if (smaller > 0) step_constants.push_back(smaller);
+
+  // The old ones: the best, and all bandwidths without a metric.
+  std::vector<double> losses;
+  for (const CandidateState& c : state_.candidates) losses.push_back(BestLoss(c));
+  const size_t racers = std::min(kOldRacers, losses.size());
+  std::nth_element(losses.begin(), losses.begin() + static_cast<long>(racers) - 1, losses.end());
+  const double bar = losses[racers - 1];
+  if (streams_.contains(0)) PruneStepConstants(0);
+  KeepCandidates([&](const CandidateState& c) {
+    return c.generation == 0 || !c.replays || BestLoss(c) <= bar;
+  });
+
+  const uint64_t first_new = made.front().id;
+  for (GenerationState& generation : made) {
+    streams_.emplace(generation.id, MakeStream(generation));
+    state_.generations.push_back(std::move(generation));
+    AddCandidates(state_.generations.back(), step_constants);
+  }
+  FitMemory();
+  const SampleBatch known = LastRows(state_.recent, kRecentRows);
+  for (size_t i = 0; i < known.size(); i += config_.batch_rows) {
+    Work pass;
+    Update(
+        known, i, std::min<size_t>(config_.batch_rows, known.size() - i), Rows::kKnown,
+        [&](const CandidateState& c) { return c.generation >= first_new; }, pass);
+  }
+}
+
+void Trainer::Impl::Race() {
+  if (config_.update_rule.name != "proximal") return;
+  if (!state_.pruned && state_.learned_since_warm >= kPruneRows) {
+    state_.pruned = true;
+    if (streams_.contains(0)) PruneStepConstants(0);
+    if (config_.replay.ratio > 0 && config_.replay.order == StreamOrder::kDrifting) {
+      CandidateState shadow = state_.candidates[ServedChoice().candidate];
+      shadow.replays = false;
+      rules_.push_back(MakeRule(shadow));
+      state_.candidates.push_back(std::move(shadow));
+    }
+  }
+  if (config_.input_metric == InputMetric::kOff) return;
+  if (state_.next_generation_row == 0) state_.next_generation_row = kFirstGenerationRows;
+  if (state_.learned_since_warm >= state_.next_generation_row) {
+    PruneGenerations();
+    MakeGenerations();
+    state_.next_generation_row *= 2;
+    state_.next_prune_row = state_.learned_since_warm + kPruneRows;
+  } else if (state_.next_prune_row != 0 && state_.learned_since_warm >= state_.next_prune_row) {
+    PruneGenerations();
+    state_.next_prune_row = 0;
+  }
+}
+
+}  // namespace kernelstream

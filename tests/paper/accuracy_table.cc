@@ -1,0 +1,299 @@
+// Held-out errors after one pass, of models created with nothing but their loss. Prints one line
+// per data set: mean and spread over seeds, beside the bar this project sets itself.
+//   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2] [NAME...]
+// Exit status 1 if a bar is missed.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/model/trainer.h"
+#include "tests/support/data_sets.h"
+
+namespace kernelstream {
+namespace {
+
+struct Split {
+  SampleBatch train, test;
+};
+
+struct Problem {
+  std::string name;
+  std::string loss;
+  double bar;       // error rate, or mean squared error over the variance of the test targets
+  uint32_t features;  // 0: the default
+  bool prequential;   // the stream in its own order; the error of predictions made before learning
+  std::function<Split(const std::string& data, uint64_t seed)> load;
+};
+
+// Every row to one side, then the training rows in a random order.
+Split SplitBy(const SampleBatch& rows, uint64_t seed, const std::function<bool(size_t)>& is_test) {
+  Split split;
+  SampleBatch train;
+  for (size_t i = 0; i < rows.size(); ++i) (is_test(i) ? split.test : train).AppendRow(rows, i);
+  split.train = Shuffled(train, seed);
+  return split;
+}
+
+// The last `test` rows of a random order are held out.
+Split RandomSplit(const SampleBatch& rows, uint64_t seed, size_t test) {
+  const SampleBatch shuffled = Shuffled(rows, 1000 + seed);
+  return SplitBy(shuffled, seed, [&](size_t i) { return i + test >= shuffled.size(); });
+}
+
+std::function<Split(const std::string&, uint64_t)> Masked(const std::string& name) {
+  return [name](const std::string& data, uint64_t seed) {
+    const SampleBatch rows = ReadCsv(data + "/tabular/" + name + ".csv.gz", /*labels=*/false);
+    const std::vector<bool> mask =
+        ReadMask(data + "/tabular/" + name + "_test_mask.csv.gz", static_cast<size_t>(seed));
+    return SplitBy(rows, seed, [&](size_t i) { return mask[i]; });
+  };
+}
+
+std::function<Split(const std::string&, uint64_t)> Random(const std::string& file, bool labels,
+                                                          size_t test) {
+  return [=](const std::string& data, uint64_t seed) {
+    return RandomSplit(ReadCsv(data + "/" + file, labels), seed, test);
+  };
+}
+
+std::function<Split(const std::string&, uint64_t)> Stream(const std::string& file) {
+  return [file](const std::string& data, uint64_t) {
+    return Split{ReadCsv(data + "/" + file, /*labels=*/true), {}};
+  };
+}
+
+Split Adult(const std::string& data, uint64_t seed) {
+  return {Shuffled(ReadLibsvm(data + "/adult/a9a.libsvm.gz"), seed),
+          ReadLibsvm(data + "/adult/a9a.t.libsvm.gz")};
+}
+
+Split Mnist(const std::string& data, uint64_t seed, bool two_digits) {
+  const std::string mnist = data + "/mnist/";
+  const auto load = [&](const std::string& part) {
+    const SampleBatch rows =
+        ReadMnist(mnist + part + "-images-idx3-ubyte.gz", mnist + part + "-labels-idx1-ubyte.gz");
+    SampleBatch kept;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto label = rows.target(i).label;
+      if (!two_digits || label == "6" || label == "8") kept.AppendRow(rows, i);
+    }
+    return kept;
+  };
+  return {Shuffled(load("train"), seed), load("t10k")};
+}
+
+// Cover type 2 against the rest.
+Split Covtype(const std::string& data, uint64_t seed) {
+  const SampleBatch rows = ReadCsv(data + "/covtype/covtype_92962.csv.gz", /*labels=*/false);
+  SampleBatch binary;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    binary.AppendRow(rows, i);
+    binary.SetTarget(rows.target(i).value == 2 ? 1 : -1);
+  }
+  return RandomSplit(binary, seed, 10000);
+}
+
+Split Synthetic(const std::string&, uint64_t seed) {
+  return {SyntheticRows(65536, 10 + seed, 0.1), SyntheticRows(4096, 2, 0)};
+}
+
+std::vector<Problem> Problems() {
+  const auto mnist = [](const std::string& data, uint64_t seed) { return Mnist(data, seed, false); };
+  const auto two = [](const std::string& data, uint64_t seed) { return Mnist(data, seed, true); };
+  return {
+      {"adult", "logistic", .152, 0, false, Adult},
+      {"kin40k", "square", .030, 0, false, Masked("kin40k")},
+      {"cal_housing", "square", .228, 0, false, Random("streams/cal_housing.csv.gz", false, 4000)},
+      {"bike", "square", .006, 0, false, Masked("bike")},
+      {"elevators", "square", .135, 0, false, Masked("elevators")},
+      {"protein", "square", .40, 0, false, Masked("protein")},
+      {"letter", "softmax", .050, 0, false, Random("tabular/letter.csv.gz", true, 4000)},
+      {"spambase", "logistic", .070, 0, false, Random("tabular/spambase.csv.gz", true, 920)},
+      {"shuttle", "softmax", .0025, 0, false, Random("tabular/shuttle.csv.gz", true, 11600)},
+      {"mnist_8_vs_6", "logistic", .008, 0, false, two},
+      {"covtype", "logistic", .15, 0, false, Covtype},
+      {"synthetic", "square", .0002, 0, false, Synthetic},
+      {"electricity", "logistic", .23, 0, true, Stream("streams/elec.csv.gz")},
+      {"sea", "logistic", .12, 0, true, Stream("streams/sea_stream.csv.gz")},
+      {"mnist", "softmax", .028, 0, false, mnist},
+      {"mnist_16384", "softmax", .025, 16384, false, mnist},
+      {"covtype_65536", "logistic", .135, 65536, false, Covtype},
+  };
+}
+
+// Sum of errors (wrong labels or squared errors) of `rows` [first, first + count).
+double SumOfErrors(const Snapshot& snapshot, const SampleBatch& rows, size_t first, size_t count) {
+  SampleBatch part;
+  for (size_t i = first; i < first + count; ++i) part.AppendRow(rows, i);
+  InlineExecutor executor;
+  const size_t outputs = snapshot.num_outputs();
+  std::vector<double> scores(count * outputs);
+  snapshot.Score(part, executor, scores.data());
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Prediction prediction = snapshot.Link({&scores[i * outputs], outputs});
+    if (snapshot.loss().task() == Task::kRegression) {
+      const double off = prediction.value - part.target(i).value;
+      sum += off * off;
+    } else {
+      sum += prediction.label != RowRules::CanonicalLabel(part.target(i)) ? 1 : 0;
+    }
+  }
+  return sum;
+}
+
+double VarianceOfTargets(const SampleBatch& rows) {
+  double sum = 0, squares = 0;
+  const auto n = static_cast<double>(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    sum += rows.target(i).value;
+    squares += rows.target(i).value * rows.target(i).value;
+  }
+  return squares / n - (sum / n) * (sum / n);
+}
+
+struct Result {
+  double error = 0, seconds = 0;
+  size_t rows = 0;
+  std::string served;
+};
+
+Result Run(const Problem& problem, const std::string& data, uint64_t seed, uint32_t features) {
+  const Split split = problem.load(data, seed);
+  ModelConfig config;
+  config.loss.name = problem.loss;
+  config.seed = 42 + seed;
+  config.max_features = features != 0 ? features : problem.features;
+  if (const absl::Status status = CompleteConfig(config); !status.ok()) {
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    std::exit(2);
+  }
+  InlineExecutor executor;
+  FeatureCacheBudget budget(int64_t{2} << 30);
+  auto trainer = Trainer::Create(config, {&executor, &budget});
+  Result result;
+  result.rows = split.train.size();
+  double before = 0;
+  std::chrono::duration<double> learning{};
+  for (size_t i = 0; i < split.train.size(); i += config.batch_rows) {
+    const size_t count = std::min<size_t>(config.batch_rows, split.train.size() - i);
+    if (problem.prequential && i > 0) {
+      before += SumOfErrors(*(*trainer)->MakeSnapshot(), split.train, i, count);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    (*trainer)->Step(split.train, i, count, i + count);
+    learning += std::chrono::steady_clock::now() - start;
+    if (std::getenv("VERBOSE") != nullptr && (i / config.batch_rows) % 64 == 63) {
+      const Ref<Snapshot> s = (*trainer)->MakeSnapshot();
+      for (const CandidateReport& c : s->resolved().candidates) {
+        std::printf("  %zu gen %llu form %d bw %.3g c %.2g last %.4f avg %.4f%s\n", i,
+                    static_cast<unsigned long long>(c.generation), static_cast<int>(c.form),
+                    c.bandwidth, c.step_constant, c.recent_loss, c.recent_average_loss,
+                    c.served ? " *" : "");
+      }
+    }
+  }
+  result.seconds = learning.count();
+  const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
+  if (problem.prequential) {
+    result.error = before / static_cast<double>(split.train.size());
+  } else {
+    result.error = SumOfErrors(*snapshot, split.test, 0, split.test.size()) /
+                   static_cast<double>(split.test.size());
+    if (snapshot->loss().task() == Task::kRegression && problem.name != "synthetic") {
+      result.error /= VarianceOfTargets(split.test);
+    }
+  }
+  for (const CandidateReport& c : snapshot->resolved().candidates) {
+    if (!c.served) continue;
+    constexpr const char* kForms[] = {"isotropic", "diagonal", "full"};
+    char text[96];
+    std::snprintf(text, sizeof(text), "%s, bandwidth %.3g, c %.2g",
+                  kForms[static_cast<int>(c.form)], c.bandwidth, c.step_constant);
+    result.served = text;
+  }
+  return result;
+}
+
+int Main(int argc, char** argv) {
+  uint64_t seeds = 3;
+  uint32_t features = 0;
+  int threads = 2;
+  std::vector<std::string> names;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument.rfind("--seeds=", 0) == 0) {
+      seeds = std::strtoull(argument.c_str() + 8, nullptr, 10);
+    } else if (argument.rfind("--features=", 0) == 0) {
+      features = static_cast<uint32_t>(std::strtoul(argument.c_str() + 11, nullptr, 10));
+    } else if (argument.rfind("--threads=", 0) == 0) {
+      threads = std::atoi(argument.c_str() + 10);
+    } else {
+      names.push_back(argument);
+    }
+  }
+  const auto folder = DataFolder();
+  if (!folder.has_value()) {
+    std::fprintf(stderr, "set KERNELSTREAM_DATA to the folder with the data sets\n");
+    return 2;
+  }
+  struct Job {
+    Problem problem;
+    std::vector<Result> results;
+  };
+  std::vector<Job> jobs;
+  for (const Problem& problem : Problems()) {
+    if (!names.empty() && std::find(names.begin(), names.end(), problem.name) == names.end()) {
+      continue;
+    }
+    jobs.push_back({problem, std::vector<Result>(seeds)});
+  }
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> workers;
+  for (int t = 0; t < threads; ++t) {
+    workers.emplace_back([&] {
+      for (size_t k = next++; k < jobs.size() * seeds; k = next++) {
+        Job& job = jobs[k / seeds];
+        job.results[k % seeds] = Run(job.problem, *folder, k % seeds, features);
+        std::fprintf(stderr, "%s seed %zu: %.5f  %.1f s  %s\n", job.problem.name.c_str(), k % seeds,
+                     job.results[k % seeds].error, job.results[k % seeds].seconds,
+                     job.results[k % seeds].served.c_str());
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+
+  bool all = true;
+  std::printf("| data | rows | loss | error, mean of %llu | spread | bar | rows/s, one thread | served |\n"
+              "|---|---|---|---|---|---|---|---|\n",
+              static_cast<unsigned long long>(seeds));
+  for (const Job& job : jobs) {
+    double mean = 0, low = 1e9, high = 0, seconds = 0;
+    for (const Result& result : job.results) {
+      mean += result.error / static_cast<double>(seeds);
+      low = std::min(low, result.error);
+      high = std::max(high, result.error);
+      seconds += result.seconds / static_cast<double>(seeds);
+    }
+    all = all && mean <= job.problem.bar;
+    std::printf("| %s | %zu | %s | %.5f%s | %.5f | %.4g | %.0f | %s |\n", job.problem.name.c_str(),
+                job.results[0].rows, job.problem.loss.c_str(), mean,
+                mean <= job.problem.bar ? "" : " MISSED", high - low, job.problem.bar,
+                static_cast<double>(job.results[0].rows) / seconds, job.results[0].served.c_str());
+  }
+  return all ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace kernelstream
+
+int main(int argc, char** argv) { return kernelstream::Main(argc, argv); }
