@@ -84,8 +84,8 @@ absl::Status CheckGrid(absl::string_view field, const std::vector<double>& value
 }
 
 // `given`: the rule's parameters before defaults.
-absl::Status CompleteGrid([[maybe_unused]] Task task, const ParameterMap& given_rule, const ParameterMap& kernel,
-                          bool scale_given, ModelConfig& config) {
+absl::Status CompleteGrid([[maybe_unused]] Task task, const ParameterMap& given_rule,
+                          const ParameterMap& kernel, bool scale_given, ModelConfig& config) {
   CandidateGrid& grid = config.candidates;
   const bool proximal = config.update_rule.name == "proximal";
   if (!proximal && !grid.step_constants.empty()) {

@@ -9,6 +9,7 @@
 
 #include "core/base/component.h"
 #include "core/model/sample_batch.h"
+#include "core/model/task_metrics.h"
 
 namespace kernelstream {
 
@@ -115,6 +116,7 @@ struct TrainerState {
   RecentRowsState recent;            // empty unless something needs it
   ReservoirState reservoir;
   DriftState drift;
+  TaskMetricsState metrics;          // of the served predictions
   std::array<uint8_t, 16> fingerprint{};  // of config, step and coefficients
 };
 

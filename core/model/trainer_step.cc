@@ -182,6 +182,7 @@ void Trainer::Impl::NoteServedLosses(const Work& work) {
     losses[i] = loss_->Value({scores.data() + i * outputs, outputs}, work.targets[i]);
   }
   NoteLosses(losses, state_.rows_learned, state_.drift);
+  AddToTaskMetrics(*loss_, scores, work.targets, work.weights, state_.metrics);
   if (loss_->task() == Task::kBinary || loss_->task() == Task::kMulticlass) {
     NoteLabels(work.targets, state_.drift);
   }

@@ -232,8 +232,12 @@ TEST(Trainer, ResolvesWhatTheConfigLeavesOpen) {
   // Median distance of two standard normal points in 4 dimensions, halved.
   EXPECT_NEAR(resolved.kernel_parameters.at("bandwidth"), 0.5 * 2.6, 0.25);
   EXPECT_NEAR(resolved.target_scale, 0.85, 0.15);
-  config.kernel.parameters["bandwidth"] = 1.25;
-  auto pinned = MakeTrainer(config);
+  ModelConfig with_bandwidth;
+  with_bandwidth.loss = config.loss;
+  with_bandwidth.warmup_rows = config.warmup_rows;
+  with_bandwidth.kernel.parameters["bandwidth"] = 1.25;
+  ASSERT_TRUE(CompleteConfig(with_bandwidth).ok());
+  auto pinned = MakeTrainer(with_bandwidth);
   Feed(*pinned, config, rows, 0, 200);
   EXPECT_EQ(pinned->MakeSnapshot()->resolved().kernel_parameters.at("bandwidth"), 1.25);
 }

@@ -227,6 +227,8 @@ TEST(Proximal, HardlyMindsHowRowsAreCut) {
   for (const uint32_t batch : {1u, 16u, 64u, 256u}) {
     ModelConfig config = SmallConfig("square");
     config.batch_rows = batch;
+    config.candidates = {.bandwidth_scales = {1}, .step_constants = {1}};
+    config.input_metric = InputMetric::kOff;
     auto trainer = MakeTrainer(config);
     Feed(*trainer, config, rows, 0, rows.size());
     const Ref<Snapshot> snapshot = trainer->MakeSnapshot();

@@ -28,7 +28,7 @@ struct Split {
 struct Problem {
   std::string name;
   std::string loss;
-  double bar;       // error rate, or mean squared error over the variance of the test targets
+  double bar;         // error rate, or mean squared error over the variance of the test targets
   uint32_t features;  // 0: the default
   bool prequential;   // the stream in its own order; the error of predictions made before learning
   std::function<Split(const std::string& data, uint64_t seed)> load;
@@ -107,7 +107,9 @@ Split Synthetic(const std::string&, uint64_t seed) {
 }
 
 std::vector<Problem> Problems() {
-  const auto mnist = [](const std::string& data, uint64_t seed) { return Mnist(data, seed, false); };
+  const auto mnist = [](const std::string& data, uint64_t seed) {
+    return Mnist(data, seed, false);
+  };
   const auto two = [](const std::string& data, uint64_t seed) { return Mnist(data, seed, true); };
   return {
       {"adult", "logistic", .152, 0, false, Adult},
@@ -273,9 +275,10 @@ int Main(int argc, char** argv) {
   for (std::thread& worker : workers) worker.join();
 
   bool all = true;
-  std::printf("| data | rows | loss | error, mean of %llu | spread | bar | rows/s, one thread | served |\n"
-              "|---|---|---|---|---|---|---|---|\n",
-              static_cast<unsigned long long>(seeds));
+  std::printf(
+      "| data | rows | loss | error, mean of %llu | spread | bar | rows/s, one thread | served |\n"
+      "|---|---|---|---|---|---|---|---|\n",
+      static_cast<unsigned long long>(seeds));
   for (const Job& job : jobs) {
     double mean = 0, low = 1e9, high = 0, seconds = 0;
     for (const Result& result : job.results) {
