@@ -14,9 +14,22 @@
 namespace kernelstream {
 
 // kRegression: targets are numbers; they are standardised before the loss sees them, and `value` is
-// given back in target units. kBinary: two labels; the loss sees -1 or +1. kMulticlass: labels; the
-// loss sees the label's index.
-enum class Task { kRegression, kBinary, kMulticlass };
+// given back in target units. Several targets per row are as many scores, each with a loss of its
+// own. kBinary: two labels; the loss sees -1 or +1. kMulticlass: labels; the loss sees the label's
+// index. kNovelty: rows have no target; the loss sees the threshold below which a row is novel.
+// kDensityRatio: rows are of one of two populations; the loss sees +1 for the numerator and -1 for
+// the denominator.
+enum class Task { kRegression, kBinary, kMulticlass, kNovelty, kDensityRatio };
+
+// Targets are labels.
+constexpr bool HasLabels(Task task) { return task == Task::kBinary || task == Task::kMulticlass; }
+
+// kNovelty: where one set of coefficients draws the line, and what its next step is chosen from.
+struct NoveltyThreshold {
+  double value = 0;   // rows that score below it are novel
+  double spread = 0;  // mean |score - value| of recent rows
+  double rows = 0;    // weight of the rows seen
+};
 
 // Immutable. l(score, target) of one row; convex in the scores. Scores: one, or one per label
 // (kMulticlass). Source: table of losses of Dai et al. 2014, corrected.
@@ -31,8 +44,12 @@ class Loss {
   virtual void Derivative(std::span<const double> scores, double target,
                           std::span<double> out) const = 0;
   // h: an upper bound of the second derivative (largest eigenvalue) that the proximal step uses as
-  // curvature.
+  // curvature. Where there is none for all scores: its value at score 0.
   virtual double curvature() const = 0;
+  // The same near these scores, > 0.
+  virtual double CurvatureAt(std::span<const double> scores, double target) const {
+    return curvature();
+  }
   // INVALID_ARGUMENT about field "value": not a target of this loss. target as in Value, regression
   // in raw units.
   virtual absl::Status CheckTarget(double target) const = 0;
@@ -44,6 +61,13 @@ class Loss {
   // scores -> probabilities of the labels (kBinary: of the negative and the positive label), adding
   // up to 1.
   virtual void Probabilities(std::span<const double> scores, std::span<double> out) const {}
+  // kNovelty: the threshold after a mini-batch with these scores (made before its step) and
+  // weights > 0, at least one.
+  virtual NoveltyThreshold NextThreshold(const NoveltyThreshold& threshold,
+                                         std::span<const double> scores,
+                                         std::span<const double> weights) const {
+    return threshold;
+  }
   // The constant score of least total loss over weighted targets (at least one), |score| <= 10.
   // `out`: one score per output.
   void BestConstant(std::span<const double> targets, std::span<const double> weights,

@@ -39,10 +39,9 @@ absl::Status CheckLabels(Task task, ModelConfig& config) {
   if (absl::Status s = CheckRange("max_labels", config.max_labels, 2u, kMaxLabels); !s.ok())
     return s;
   if (config.labels.empty()) return absl::OkStatus();
-  if (task == Task::kRegression) {
-    return InvalidField("labels",
-                        absl::StrCat("loss \"", config.loss.name,
-                                     "\" is a regression and takes no labels; leave them out"));
+  if (!HasLabels(task)) {
+    return InvalidField(
+        "labels", absl::StrCat("loss \"", config.loss.name, "\" takes no labels; leave them out"));
   }
   if (task == Task::kBinary && config.labels.size() != 2) {
     return InvalidField("labels", absl::StrCat("loss \"", config.loss.name, "\" takes two labels; ",

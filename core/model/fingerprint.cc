@@ -50,6 +50,12 @@ void Add(Digest128& digest, const SampleBatch& batch) {
     const TargetView target = batch.target(i);
     digest.AddDouble(target.value);
     Add(digest, target.label);
+    if (target.kind == TargetKind::kVector) {
+      digest.AddU64(target.values.size());
+      for (const double value : target.values) digest.AddDouble(value);
+    } else if (target.kind == TargetKind::kPopulation) {
+      digest.AddU64(1 + static_cast<uint64_t>(target.population));
+    }
     digest.AddDouble(batch.weight(i));
   }
 }

@@ -37,11 +37,11 @@ void LabelTable::Restore(std::vector<std::string> labels) {
 }
 
 std::optional<uint32_t> LabelTable::Find(const TargetView& target) const {
-  if (task_ == Task::kRegression) return std::nullopt;
+  if (!HasLabels(task_)) return std::nullopt;
   // By text first: "1" as a label and 1 as a number are the same label, whichever came first.
   const auto it = index_.find(RowRules::CanonicalLabel(target));
   if (it != index_.end()) return it->second;
-  if (task_ != Task::kBinary || fixed_ || target.is_label) return std::nullopt;
+  if (task_ != Task::kBinary || fixed_ || target.kind == TargetKind::kLabel) return std::nullopt;
   const uint32_t index = target.value > 0 ? 1 : 0;
   const std::string& name = labels_[index];
   // Both -1 and 0 are the negative label; the first one seen names it.
@@ -50,13 +50,13 @@ std::optional<uint32_t> LabelTable::Find(const TargetView& target) const {
 }
 
 absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
-  if (task_ == Task::kRegression) {
-    return InvalidField("label", "the model is a regression; it takes a number as target");
+  if (!HasLabels(task_)) {
+    return InvalidField("label", "the model's loss takes no labels");
   }
   const std::string text = RowRules::CanonicalLabel(target);
   const std::optional<uint32_t> known = Find(target);
   if (known.has_value() && !labels_[*known].empty()) return *known;
-  const absl::string_view field = target.is_label ? "label" : "value";
+  const absl::string_view field = target.kind == TargetKind::kLabel ? "label" : "value";
   if (fixed_) {
     return InvalidField(
         field,
@@ -64,7 +64,7 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
   }
   if (task_ == Task::kBinary) {
     uint32_t index = 0;
-    if (!target.is_label) {
+    if (target.kind != TargetKind::kLabel) {
       if (!known.has_value()) {
         return InvalidField(
             field, absl::StrCat("number target ", text, " in a model whose labels are text: ",

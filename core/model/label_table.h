@@ -21,6 +21,10 @@ inline double LossTargetOf(Task task, uint32_t index) {
   if (task == Task::kBinary) return index == 1 ? 1 : -1;
   return index;
 }
+// kDensityRatio: a row's population as the loss sees it.
+inline double LossTargetOf(Population population) {
+  return population == Population::kNumerator ? 1 : -1;
+}
 
 // Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order
 // of the log: so the same log gives the same table. Binary models have at most two: number targets
@@ -29,7 +33,7 @@ inline double LossTargetOf(Task task, uint32_t index) {
 // text ("1") are one label. A number whose index has another label is refused.
 class LabelTable {
  public:
-  // For a regression model the table stays empty and takes nothing.
+  // For a model without labels the table stays empty and takes nothing.
   LabelTable(Task task, const ModelConfig& config);
 
   // Index of the target's label, adding it if there is room. INVALID_ARGUMENT about "label" or

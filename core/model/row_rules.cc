@@ -81,6 +81,35 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
   return PrefixField(absl::StrCat(where, "."), kernel_->CheckInput(row.values));
 }
 
+absl::Status RowRules::CheckKind(absl::string_view model, const TargetView& target) const {
+  const auto refused = [&](absl::string_view field, absl::string_view has) {
+    static constexpr absl::string_view kWanted[] = {
+        "a number in \"value\" or numbers in \"vector\"", "a label in \"label\" or \"value\"",
+        "a label in \"label\" or \"value\"", "no target", "its population in \"population\""};
+    return InvalidField(field, absl::StrCat("model \"", model, "\": the row has ", has,
+                                            "; a model with this loss takes ",
+                                            kWanted[static_cast<size_t>(task())], " per row"));
+  };
+  switch (target.kind) {
+    case TargetKind::kNone:
+      if (task() == Task::kNovelty) return absl::OkStatus();
+      return refused(task() == Task::kDensityRatio ? "population" : "value", "no target");
+    case TargetKind::kValue:
+      if (task() == Task::kRegression || HasLabels(task())) return absl::OkStatus();
+      return refused("value", "a number as target");
+    case TargetKind::kLabel:
+      if (HasLabels(task())) return absl::OkStatus();
+      return refused("label", absl::StrCat("label \"", Shortened(target.label), "\""));
+    case TargetKind::kVector:
+      if (task() == Task::kRegression) return absl::OkStatus();
+      return refused("vector", "several targets");
+    case TargetKind::kPopulation:
+      if (task() == Task::kDensityRatio) return absl::OkStatus();
+      return refused("population", "a population");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& target, float weight,
                                    double offset, double scale) const {
   if (!(weight > 0) || !(weight <= kLargestWeight)) {
@@ -88,15 +117,15 @@ absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& ta
                         absl::StrCat("model \"", model, "\": weight is ", weight,
                                      "; expected a number above 0, at most ", kLargestWeight));
   }
-  if (task() == Task::kRegression) {
-    if (target.is_label) {
-      return InvalidField(
-          "label",
-          absl::StrCat(
-              "model \"", model,
-              "\" is a regression: send the target as a number in \"value\", not as label \"",
-              Shortened(target.label), "\""));
+  if (absl::Status status = CheckKind(model, target); !status.ok()) return status;
+  if (target.kind == TargetKind::kVector) {
+    for (size_t k = 0; k < target.values.size(); ++k) {
+      if (absl::Status status = loss_->CheckTarget(target.values[k]); !status.ok()) return status;
     }
+    return absl::OkStatus();
+  }
+  if (!HasLabels(task()) && task() != Task::kRegression) return absl::OkStatus();
+  if (task() == Task::kRegression) {
     if (absl::Status status = loss_->CheckTarget(target.value); !status.ok()) return status;
     if (scale > 0 && std::abs(target.value - offset) > kFarthestTargetDeviations * scale) {
       return InvalidField(
@@ -107,7 +136,7 @@ absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& ta
     }
     return absl::OkStatus();
   }
-  if (target.is_label) {
+  if (target.kind == TargetKind::kLabel) {
     if (target.label.empty() || target.label.size() > kMaxLabelBytes) {
       return InvalidField("label",
                           absl::StrCat("model \"", model, "\": label has ", target.label.size(),
@@ -129,7 +158,7 @@ absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& ta
 }
 
 std::string RowRules::CanonicalLabel(const TargetView& target) {
-  if (target.is_label) return std::string(target.label);
+  if (target.kind == TargetKind::kLabel) return std::string(target.label);
   return ShortestDecimal(target.value);
 }
 

@@ -24,10 +24,11 @@ class RowRules {
   // 0 while it is open. INVALID_ARGUMENT with a path from "features" on
   // ("features.dense.values[7]"). `model` is named in the message.
   absl::Status CheckInput(absl::string_view model, uint32_t dimension, const RowView& row) const;
-  // A target the loss takes, label not empty, UTF-8 and short; weight in (0, 1e6]. Paths "value",
-  // "label", "weight". `scale`: size of one standard deviation of the target around `offset` once
-  // the model knows it, else 0: values further than 1e4 deviations away are refused. (Those further
-  // than 30 away are learned as if they were 30 away.)
+  // A target of the kind that the loss takes (for kNovelty: none), label not empty, UTF-8 and
+  // short; weight in (0, 1e6]. Paths "value", "label", "weight". `scale`: size of one standard
+  // deviation of the target around `offset` once the model knows it, else 0: values further than
+  // 1e4 deviations away are refused. (Those further than 30 away are learned as if they were 30
+  // away.)
   absl::Status CheckTarget(absl::string_view model, const TargetView& target, float weight,
                            double offset, double scale) const;
   // The label that a classification target stands for, canonically: its text, or the number's
@@ -38,6 +39,7 @@ class RowRules {
 
  private:
   RowRules() = default;
+  absl::Status CheckKind(absl::string_view model, const TargetView& target) const;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
 };

@@ -9,6 +9,7 @@ void SampleBatch::Clear() {
   values_.clear();
   indices_.clear();
   labels_.clear();
+  target_values_.clear();
 }
 
 float* SampleBatch::AddDense(size_t num_values) {
@@ -16,7 +17,6 @@ float* SampleBatch::AddDense(size_t num_values) {
   row.values_begin = values_.size();
   row.values_count = num_values;
   row.indices_begin = indices_.size();
-  row.label_begin = labels_.size();
   row.weight = 1.0f;
   rows_.push_back(row);
   values_.resize(values_.size() + num_values);
@@ -33,17 +33,41 @@ void SampleBatch::AddSparse(std::span<const uint32_t> indices, std::span<const f
   rows_.back().sparse = true;
 }
 
+SampleBatch::Row& SampleBatch::WithoutTarget() {
+  Row& row = rows_.back();
+  if (row.kind == TargetKind::kLabel) labels_.resize(row.target_begin);
+  if (row.kind == TargetKind::kVector) target_values_.resize(row.target_begin);
+  row.kind = TargetKind::kNone;
+  row.target = 0;
+  return row;
+}
+
 void SampleBatch::SetTarget(double value) {
-  rows_.back().target = value;
-  rows_.back().is_label = false;
+  Row& row = WithoutTarget();
+  row.kind = TargetKind::kValue;
+  row.target = value;
 }
 
 void SampleBatch::SetLabel(absl::string_view label) {
-  Row& row = rows_.back();
-  labels_.resize(row.label_begin);
+  Row& row = WithoutTarget();
+  row.kind = TargetKind::kLabel;
+  row.target_begin = labels_.size();
+  row.target_size = static_cast<uint32_t>(label.size());
   labels_.append(label.data(), label.size());
-  row.label_size = static_cast<uint32_t>(label.size());
-  row.is_label = true;
+}
+
+void SampleBatch::SetTargets(std::span<const double> values) {
+  Row& row = WithoutTarget();
+  row.kind = TargetKind::kVector;
+  row.target_begin = target_values_.size();
+  row.target_size = static_cast<uint32_t>(values.size());
+  target_values_.insert(target_values_.end(), values.begin(), values.end());
+}
+
+void SampleBatch::SetPopulation(Population population) {
+  Row& row = WithoutTarget();
+  row.kind = TargetKind::kPopulation;
+  row.population = population;
 }
 
 void SampleBatch::SetWeight(float weight) { rows_.back().weight = weight; }
@@ -56,20 +80,30 @@ void SampleBatch::AppendRow(const SampleBatch& from, size_t i) {
     AddDense(source.values);
   }
   const TargetView target = from.target(i);
-  if (target.is_label) {
-    SetLabel(target.label);
-  } else {
-    SetTarget(target.value);
+  switch (target.kind) {
+    case TargetKind::kNone:
+      break;
+    case TargetKind::kValue:
+      SetTarget(target.value);
+      break;
+    case TargetKind::kLabel:
+      SetLabel(target.label);
+      break;
+    case TargetKind::kVector:
+      SetTargets(target.values);
+      break;
+    case TargetKind::kPopulation:
+      SetPopulation(target.population);
+      break;
   }
   SetWeight(from.weight(i));
 }
 
 void SampleBatch::RemoveLast() {
-  const Row row = rows_.back();
-  rows_.pop_back();
+  const Row& row = WithoutTarget();
   values_.resize(row.values_begin);
   indices_.resize(row.indices_begin);
-  labels_.resize(row.label_begin);
+  rows_.pop_back();
 }
 
 RowView SampleBatch::row(size_t i) const {
@@ -83,16 +117,26 @@ RowView SampleBatch::row(size_t i) const {
 
 TargetView SampleBatch::target(size_t i) const {
   const Row& row = rows_[i];
-  TargetView view;
-  view.is_label = row.is_label;
-  view.value = row.target;
-  if (row.is_label) view.label = absl::string_view(labels_).substr(row.label_begin, row.label_size);
-  return view;
+  switch (row.kind) {
+    case TargetKind::kNone:
+      break;
+    case TargetKind::kValue:
+      return TargetView::Number(row.target);
+    case TargetKind::kLabel:
+      return TargetView::Label(
+          absl::string_view(labels_).substr(row.target_begin, row.target_size));
+    case TargetKind::kVector:
+      return TargetView::Vector({target_values_.data() + row.target_begin, row.target_size});
+    case TargetKind::kPopulation:
+      return TargetView::Of(row.population);
+  }
+  return {};
 }
 
 size_t SampleBatch::bytes() const {
   return rows_.size() * sizeof(Row) + values_.size() * sizeof(float) +
-         indices_.size() * sizeof(uint32_t) + labels_.size();
+         indices_.size() * sizeof(uint32_t) + labels_.size() +
+         target_values_.size() * sizeof(double);
 }
 
 }  // namespace kernelstream

@@ -26,29 +26,51 @@ struct RowView {
   }
 };
 
-// A target as it was sent: a number or a label.
+enum class TargetKind : uint8_t { kNone, kValue, kLabel, kVector, kPopulation };
+
+// Which of two populations a row was drawn from. Density ratios are numerator / denominator.
+enum class Population : uint8_t { kNumerator, kDenominator };
+
+// A target as it was sent. Members other than the kind's own have their defaults.
 struct TargetView {
-  bool is_label = false;
-  double value = 0;
-  absl::string_view label;
+  TargetKind kind = TargetKind::kNone;
+  double value = 0;                // kValue
+  absl::string_view label;         // kLabel
+  std::span<const double> values;  // kVector: one per output
+  Population population = Population::kNumerator;
+
+  static TargetView Number(double value) {
+    return {TargetKind::kValue, value, {}, {}, Population::kNumerator};
+  }
+  static TargetView Label(absl::string_view label) {
+    return {TargetKind::kLabel, 0, label, {}, Population::kNumerator};
+  }
+  static TargetView Vector(std::span<const double> values) {
+    return {TargetKind::kVector, 0, {}, values, Population::kNumerator};
+  }
+  static TargetView Of(Population population) {
+    return {TargetKind::kPopulation, 0, {}, {}, population};
+  }
 };
 
 // Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few
-// flat arrays: no allocation per row. Rows that are only asked about have target value 0.
+// flat arrays: no allocation per row.
 class SampleBatch {
  public:
   size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
   void Clear();
 
-  // Adds a row with target value 0 and weight 1. Returns its values, to be filled in by the caller;
+  // Adds a row with no target and weight 1. Returns its values, to be filled in by the caller;
   // the pointer is good until the next change.
   float* AddDense(size_t num_values);
   void AddDense(std::span<const float> values);
   void AddSparse(std::span<const uint32_t> indices, std::span<const float> values);
-  // About the row added last.
+  // About the row added last; a target takes the place of the one before it.
   void SetTarget(double value);
   void SetLabel(absl::string_view label);
+  void SetTargets(std::span<const double> values);
+  void SetPopulation(Population population);
   void SetWeight(float weight);
   // Copies row i of another batch to the end of this one.
   void AppendRow(const SampleBatch& from, size_t i);
@@ -66,15 +88,21 @@ class SampleBatch {
     size_t values_begin, values_count;
     size_t indices_begin;
     double target;
-    size_t label_begin;
-    uint32_t label_size;
+    size_t target_begin;   // of a label in labels_, of a vector in target_values_
+    uint32_t target_size;  // likewise
     float weight;
-    bool sparse, is_label;
+    bool sparse;
+    TargetKind kind;
+    Population population;
   };
+  // Takes the last row's target away.
+  Row& WithoutTarget();
+
   std::vector<Row> rows_;
   std::vector<float> values_;
   std::vector<uint32_t> indices_;
   std::string labels_;
+  std::vector<double> target_values_;
 };
 
 }  // namespace kernelstream

@@ -91,6 +91,7 @@ Prediction Snapshot::Link(std::span<const double> scores) const {
     prediction.value = scores[0] * resolved_.target_scale + resolved_.target_offset;
     return prediction;
   }
+  if (!HasLabels(loss_->task())) return prediction;
   size_t best = 0;
   if (loss_->task() == Task::kBinary) {
     best = scores[0] > 0 ? 1 : 0;
@@ -109,6 +110,8 @@ absl::StatusOr<double> Snapshot::LossTarget(const TargetView& target) const {
   if (loss_->task() == Task::kRegression) {
     return (target.value - resolved_.target_offset) / resolved_.target_scale;
   }
+  if (loss_->task() == Task::kNovelty) return 0;
+  if (loss_->task() == Task::kDensityRatio) return LossTargetOf(target.population);
   const std::optional<uint32_t> index = table_->Find(target);
   if (!index.has_value()) {
     return absl::NotFoundError(absl::StrCat("the model has not seen label \"",

@@ -245,8 +245,10 @@ void AddToMetricSums(const Loss& loss, std::span<const double> scores,
     if (loss.task() == Task::kRegression) {
       adder.AddValues(row, targets.subspan(i * outputs, outputs), weight);
       if (!intervals.empty()) adder.AddInterval(intervals[i], targets[i], weight);
-    } else {
+    } else if (HasLabels(loss.task())) {
       adder.AddClass(row, targets[i], weight);
+    } else {
+      adder.AddKnown(loss.Value(row, targets[i]), weight);
     }
     sums.weight += weight;
   }
@@ -268,7 +270,7 @@ TaskMetrics MetricsOf(const Loss& loss, const MetricSums& sums,
   if (sums.known_weight > 0) metrics.loss = sums.loss / sums.known_weight;
   if (loss.task() == Task::kRegression) {
     FillRegression(sums, target_scales, metrics);
-  } else {
+  } else if (HasLabels(loss.task())) {
     FillClassification(loss, sums, metrics);
   }
   return metrics;

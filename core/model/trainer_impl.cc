@@ -321,7 +321,9 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
   for (size_t i = 0; i < targets.size(); ++i) {
     if (loss_->task() == Task::kRegression) {
       targets[i] = (targets[i] - served.targets.offset) / served.targets.scale;
-    } else {
+    } else if (loss_->task() == Task::kDensityRatio) {
+      targets[i] = LossTargetOf(state_.warmup.target(i).population);
+    } else if (HasLabels(loss_->task())) {
       targets[i] = LossTargetOf(loss_->task(), *table_->Find(state_.warmup.target(i)));
     }
   }

@@ -32,6 +32,8 @@ absl::StatusOr<double> Trainer::Impl::LossTarget(const TargetView& target) {
     const double standardized = (target.value - state_.target_offset) / state_.target_scale;
     return std::clamp(standardized, -kFarthestTarget, kFarthestTarget);
   }
+  if (loss_->task() == Task::kNovelty) return 0;
+  if (loss_->task() == Task::kDensityRatio) return LossTargetOf(target.population);
   uint32_t index = 0;
   if (const auto known = table_->Find(target);
       known.has_value() && !table_->labels()[*known].empty()) {
@@ -183,7 +185,7 @@ void Trainer::Impl::NoteServedLosses(const Work& work) {
   }
   NoteLosses(losses, state_.rows_learned, state_.drift);
   AddToTaskMetrics(*loss_, scores, work.targets, work.weights, state_.metrics);
-  if (loss_->task() == Task::kBinary || loss_->task() == Task::kMulticlass) {
+  if (HasLabels(loss_->task())) {
     NoteLabels(work.targets, state_.drift);
   }
 }

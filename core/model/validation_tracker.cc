@@ -33,7 +33,7 @@ void AddToValidation(const Loss& loss, std::span<const double> scores,
     const auto row = scores.subspan(i * outputs, outputs);
     const double value = loss.Value(row, targets[i]);
     const double residual = loss.task() == Task::kRegression ? row[0] - targets[i] : 0;
-    const double wrong = loss.task() != Task::kRegression && IsWrong(loss, row, targets[i]) ? 1 : 0;
+    const double wrong = HasLabels(loss.task()) && IsWrong(loss, row, targets[i]) ? 1 : 0;
     const double errors[] = {value, wrong, residual * residual};
     for (size_t m = 0; m < 3; ++m) {
       means[m]->sum += weights[i] * errors[m];

@@ -134,7 +134,7 @@ absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snap
       !status.ok()) {
     return status;
   }
-  if (rules_->task() != Task::kRegression) {
+  if (HasLabels(rules_->task())) {
     if (absl::Status status = door_.labels->Add(target).status(); !status.ok()) return status;
   }
   if (!row.sparse && door_.dimension == 0) {
@@ -230,8 +230,7 @@ void HostedModel::NoteAtDoor(const SampleBatch& rows, Door& door) const {
       door.dimension = static_cast<uint32_t>(row.values.size());
     }
     // A label for which there is no room is left out by the trainer too.
-    if (rules_->task() != Task::kRegression)
-      door.labels->Add(rows.target(i)).status().IgnoreError();
+    if (HasLabels(rules_->task())) door.labels->Add(rows.target(i)).status().IgnoreError();
   }
 }
 

@@ -52,10 +52,12 @@ bool IsSmall(const Snapshot& snapshot, const WireRows& rows) {
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
                                            const Snapshot& snapshot) {
   const bool regression = snapshot.loss().task() == Task::kRegression;
+  const bool labels = HasLabels(snapshot.loss().task());
   OutputMask mask;
   if (request.outputs().empty()) {
     mask.score = true;
-    (regression ? mask.value : mask.label) = true;
+    mask.value = regression;
+    mask.label = labels;
     return mask;
   }
   for (int i = 0; i < request.outputs_size(); ++i) {
@@ -64,8 +66,12 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
         mask.score = true;
         break;
       case v1::PREDICTION_OUTPUT_LABEL:
-        if (regression)
-          return NotAnOutput(i, "LABEL", "is not an output of a regression; ask for VALUE");
+        if (!labels) {
+          return NotAnOutput(i, "LABEL",
+                             regression
+                                 ? "is not an output of a regression; ask for VALUE"
+                                 : "is not an output of a model without labels; ask for SCORE");
+        }
         mask.label = true;
         break;
       case v1::PREDICTION_OUTPUT_PROBABILITIES:
@@ -78,8 +84,11 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
         mask.probabilities = true;
         break;
       case v1::PREDICTION_OUTPUT_VALUE:
-        if (!regression)
-          return NotAnOutput(i, "VALUE", "is not an output of a classifier; ask for LABEL");
+        if (!regression) {
+          return NotAnOutput(i, "VALUE",
+                             labels ? "is not an output of a classifier; ask for LABEL"
+                                    : "is an output of regressions only; ask for SCORE");
+        }
         mask.value = true;
         break;
       default:
@@ -146,6 +155,7 @@ void EvaluationSums::Add(const Snapshot& snapshot, const SampleBatch& rows, Exec
       target_spread_ += weight * step * (value - target_mean_);
       continue;
     }
+    if (!HasLabels(loss.task())) continue;
     size_t label = 0, predicted = 0;
     if (loss.task() == Task::kBinary) {
       label = *target > 0 ? 1 : 0;
@@ -170,7 +180,7 @@ void EvaluationSums::ToWire(const Snapshot& snapshot, v1::EvaluateResponse* resp
     metrics["mean_squared_error"] = squared_ / weight_;
     metrics["mean_absolute_error"] = absolute_ / weight_;
     if (target_spread_ > 0) metrics["r2"] = 1 - squared_ / target_spread_;
-  } else {
+  } else if (HasLabels(snapshot.loss().task())) {
     metrics["error_rate"] = wrong_ / weight_;
     if (snapshot.loss().has_probabilities() && known_weight_ > 0) {
       metrics["log_loss"] = log_loss_ / known_weight_;

@@ -62,8 +62,8 @@ std::string TargetField(const std::string& loss, const TargetView& target, float
 }
 
 TEST(RowRules, NameTheTargetThatIsWrong) {
-  const auto number = [](double value) { return TargetView{false, value, ""}; };
-  const auto label = [](absl::string_view text) { return TargetView{true, 0, text}; };
+  const auto number = [](double value) { return TargetView::Number(value); };
+  const auto label = [](absl::string_view text) { return TargetView::Label(text); };
   for (const std::string loss : {"logistic", "hinge"}) {
     for (const double value : {-1.0, 0.0, 1.0})
       EXPECT_EQ(TargetField(loss, number(value)), "") << value;
@@ -77,6 +77,13 @@ TEST(RowRules, NameTheTargetThatIsWrong) {
   EXPECT_EQ(TargetField("softmax", label("")), "label");
   EXPECT_EQ(TargetField("softmax", label("\xc3\x28")), "label");
   EXPECT_EQ(TargetField("softmax", label(std::string(257, 'x'))), "label");
+  EXPECT_EQ(TargetField("square", TargetView()), "value");
+  EXPECT_EQ(TargetField("logistic", TargetView()), "value");
+  EXPECT_EQ(TargetField("logistic", TargetView::Of(Population::kNumerator)), "population");
+  const std::vector<double> good = {1, 2}, bad = {1, NAN};
+  EXPECT_EQ(TargetField("square", TargetView::Vector(good)), "");
+  EXPECT_EQ(TargetField("square", TargetView::Vector(bad)), "value");
+  EXPECT_EQ(TargetField("softmax", TargetView::Vector(good)), "vector");
   EXPECT_EQ(TargetField("square", label("cat")), "label");
   EXPECT_EQ(TargetField("square", number(NAN)), "value");
   EXPECT_EQ(TargetField("square", number(1e38)), "value");
@@ -87,8 +94,8 @@ TEST(RowRules, NameTheTargetThatIsWrong) {
 
 TEST(RowRules, RefuseTargetsFarFromTheKnownScale) {
   const auto rules = Rules("square");
-  EXPECT_TRUE(rules->CheckTarget("m", {false, 100 + 9999.0 * 2, ""}, 1, 100, 2).ok());
-  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", {false, 100 + 10001.0 * 2, ""}, 1, 100, 2)),
+  EXPECT_TRUE(rules->CheckTarget("m", TargetView::Number(100 + 9999.0 * 2), 1, 100, 2).ok());
+  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", TargetView::Number(100 + 10001.0 * 2), 1, 100, 2)),
             "value");
 }
 
@@ -96,46 +103,47 @@ TEST(LabelTable, NumbersOfABinaryModelKeepTheirSign) {
   const ModelConfig config = SmallConfig("logistic");
   for (const double first : {1.0, -1.0, 0.0}) {
     LabelTable table(Task::kBinary, config);
-    ASSERT_TRUE(table.Add({false, first, ""}).ok());
-    EXPECT_EQ(*table.Add({false, 1, ""}), 1u);
-    EXPECT_EQ(*table.Add({false, -1, ""}), 0u);
-    EXPECT_EQ(*table.Add({false, 0, ""}), 0u);
+    ASSERT_TRUE(table.Add(TargetView::Number(first)).ok());
+    EXPECT_EQ(*table.Add(TargetView::Number(1)), 1u);
+    EXPECT_EQ(*table.Add(TargetView::Number(-1)), 0u);
+    EXPECT_EQ(*table.Add(TargetView::Number(0)), 0u);
     EXPECT_EQ(table.labels()[1], "1");
   }
 }
 
 TEST(LabelTable, TextLabelsOfABinaryModelAreTwo) {
   LabelTable table(Task::kBinary, SmallConfig("logistic"));
-  EXPECT_EQ(*table.Add({true, 0, "no"}), 0u);
-  EXPECT_EQ(*table.Add({true, 0, "no"}), 0u);
-  EXPECT_EQ(*table.Add({true, 0, "yes"}), 1u);
-  const auto third = table.Add({true, 0, "maybe"});
+  EXPECT_EQ(*table.Add(TargetView::Label("no")), 0u);
+  EXPECT_EQ(*table.Add(TargetView::Label("no")), 0u);
+  EXPECT_EQ(*table.Add(TargetView::Label("yes")), 1u);
+  const auto third = table.Add(TargetView::Label("maybe"));
   EXPECT_EQ(FieldPathOf(third.status()), "label");
   EXPECT_TRUE(absl::StrContains(third.status().message(), "no, yes")) << third.status();
-  EXPECT_EQ(FieldPathOf(table.Add({false, 1, ""}).status()), "value");
-  EXPECT_EQ(table.Find({true, 0, "yes"}), 1u);
-  EXPECT_EQ(table.Find({true, 0, "maybe"}), std::nullopt);
+  EXPECT_EQ(FieldPathOf(table.Add(TargetView::Number(1)).status()), "value");
+  EXPECT_EQ(table.Find(TargetView::Label("yes")), 1u);
+  EXPECT_EQ(table.Find(TargetView::Label("maybe")), std::nullopt);
 }
 
 // One producer sends "1" as text, another one 1 as a number: no row may end up under the other
 // label.
 TEST(LabelTable, NumbersAndTheirTextAreOneLabel) {
   const ModelConfig config = SmallConfig("logistic");
-  const TargetView one{false, 1, ""}, minus{false, -1, ""}, zero{false, 0, ""};
+  const TargetView one = TargetView::Number(1), minus = TargetView::Number(-1),
+                   zero = TargetView::Number(0);
   LabelTable text_first(Task::kBinary, config);
-  EXPECT_EQ(*text_first.Add({true, 0, "1"}), 0u);
+  EXPECT_EQ(*text_first.Add(TargetView::Label("1")), 0u);
   EXPECT_EQ(*text_first.Add(one), 0u);
   EXPECT_EQ(text_first.Find(one), 0u);
   EXPECT_EQ(FieldPathOf(text_first.Add(minus).status()), "value");  // index 0 is "1"
-  EXPECT_EQ(*text_first.Add({true, 0, "-1"}), 1u);
+  EXPECT_EQ(*text_first.Add(TargetView::Label("-1")), 1u);
   EXPECT_EQ(*text_first.Add(minus), 1u);
   EXPECT_EQ(text_first.Find(minus), 1u);
   EXPECT_EQ(FieldPathOf(text_first.Add(zero).status()), "value");
   EXPECT_EQ(text_first.Find(zero), std::nullopt);
 
   LabelTable words(Task::kBinary, config);
-  ASSERT_TRUE(words.Add({true, 0, "no"}).ok());
-  ASSERT_TRUE(words.Add({true, 0, "yes"}).ok());
+  ASSERT_TRUE(words.Add(TargetView::Label("no")).ok());
+  ASSERT_TRUE(words.Add(TargetView::Label("yes")).ok());
   for (const TargetView& number : {one, minus, zero}) {
     EXPECT_EQ(FieldPathOf(words.Add(number).status()), "value");
     EXPECT_EQ(words.Find(number), std::nullopt);
@@ -144,7 +152,7 @@ TEST(LabelTable, NumbersAndTheirTextAreOneLabel) {
   LabelTable numbers(Task::kBinary, config);
   EXPECT_EQ(*numbers.Add(zero), 0u);
   EXPECT_EQ(numbers.Find(minus), 0u);
-  EXPECT_EQ(*numbers.Add({true, 0, "1"}), 1u);
+  EXPECT_EQ(*numbers.Add(TargetView::Label("1")), 1u);
   EXPECT_EQ(numbers.Find(one), 1u);
 }
 
@@ -152,9 +160,9 @@ TEST(LabelTable, FixedLabelsTakeNothingElse) {
   ModelConfig config = SmallConfig("softmax");
   config.labels = {"cat", "dog", "7"};
   LabelTable table(Task::kMulticlass, config);
-  EXPECT_EQ(*table.Add({true, 0, "dog"}), 1u);
-  EXPECT_EQ(*table.Add({false, 7, ""}), 2u);
-  const auto foreign = table.Add({true, 0, "cow"});
+  EXPECT_EQ(*table.Add(TargetView::Label("dog")), 1u);
+  EXPECT_EQ(*table.Add(TargetView::Number(7)), 2u);
+  const auto foreign = table.Add(TargetView::Label("cow"));
   EXPECT_EQ(FieldPathOf(foreign.status()), "label");
   EXPECT_TRUE(absl::StrContains(foreign.status().message(), "cat, dog, 7")) << foreign.status();
 }
@@ -162,10 +170,10 @@ TEST(LabelTable, FixedLabelsTakeNothingElse) {
 TEST(LabelTable, ComesBackFromItsLabels) {
   const ModelConfig config = SmallConfig("softmax");
   LabelTable table(Task::kMulticlass, config), copy(Task::kMulticlass, config);
-  for (const char* label : {"x", "y", "z"}) ASSERT_TRUE(table.Add({true, 0, label}).ok());
+  for (const char* label : {"x", "y", "z"}) ASSERT_TRUE(table.Add(TargetView::Label(label)).ok());
   copy.Restore(table.labels());
-  EXPECT_EQ(copy.Find({true, 0, "y"}), 1u);
-  EXPECT_EQ(*copy.Add({true, 0, "w"}), 3u);
+  EXPECT_EQ(copy.Find(TargetView::Label("y")), 1u);
+  EXPECT_EQ(*copy.Add(TargetView::Label("w")), 3u);
 }
 
 TEST(InputScaling, IsRobustAndLeavesZerosAndOnesAlone) {
@@ -233,6 +241,40 @@ TEST(SampleBatch, KeepsRowsTargetsLabelsAndWeights) {
   copy.AppendRow(rows, 0);
   EXPECT_EQ(copy.target(1).label, "again");
   EXPECT_EQ(copy.row(1).values[1], 2);
+}
+
+TEST(SampleBatch, KeepsEveryKindOfTarget) {
+  const std::vector<double> two = {1.5, -2}, none;
+  SampleBatch rows;
+  for (int i = 0; i < 5; ++i) rows.AddDense(std::vector<float>{static_cast<float>(i)});
+  EXPECT_EQ(rows.target(4).kind, TargetKind::kNone);
+  EXPECT_EQ(rows.target(4).value, 0);
+  rows.SetTargets(two);
+  rows.SetLabel("in its place");
+  rows.SetPopulation(Population::kDenominator);
+  EXPECT_EQ(rows.target(4).population, Population::kDenominator);
+  const size_t before = rows.bytes();
+  rows.SetTargets(two);
+  EXPECT_EQ(rows.bytes(), before + 2 * sizeof(double));
+
+  SampleBatch copy;
+  copy.AppendRow(rows, 4);
+  copy.AppendRow(rows, 0);
+  copy.AppendRow(rows, 4);
+  copy.SetTarget(3);
+  copy.AddDense(std::vector<float>{});
+  copy.SetTargets(none);
+  copy.AppendRow(rows, 4);
+  copy.RemoveLast();
+  copy.AppendRow(rows, 4);
+  EXPECT_EQ(copy.target(0).kind, TargetKind::kVector);
+  EXPECT_EQ(copy.target(0).values[1], -2);
+  EXPECT_EQ(copy.target(1).kind, TargetKind::kNone);
+  EXPECT_EQ(copy.target(2).kind, TargetKind::kValue);
+  EXPECT_EQ(copy.target(2).value, 3);
+  EXPECT_EQ(copy.target(3).kind, TargetKind::kVector);
+  EXPECT_TRUE(copy.target(3).values.empty());
+  EXPECT_EQ(copy.target(4).values[0], 1.5);
 }
 
 TEST(Text, KnowsUtf8AndShortDecimals) {

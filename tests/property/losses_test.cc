@@ -41,6 +41,12 @@ std::vector<Case> AllLosses() {
       case Task::kMulticlass:
         c.outputs = 4, c.targets = {0, 1, 2, 3};
         break;
+      case Task::kNovelty:
+        c.outputs = 1, c.targets = {-1.5, 0, 0.75};
+        break;
+      case Task::kDensityRatio:
+        c.outputs = 1, c.targets = {-1, 1};
+        break;
     }
     cases.push_back(std::move(c));
   }

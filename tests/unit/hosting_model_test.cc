@@ -189,6 +189,7 @@ TEST(HostedModel, AllOrNothingTakesNothing) {
   // And the refused batch has not fixed the dimension.
   AppendRequest other;
   other.rows.AddDense(std::vector<float>{1, 2, 3});
+  other.rows.SetTarget(1);
   other.numbers = {0};
   EXPECT_EQ(AppendAndWait(*model, std::move(other))->rows_accepted, 1u);
 }
@@ -204,6 +205,7 @@ TEST(HostedModel, FailedWriteLeavesNoTrace) {
   // Neither the dimension nor a number of the failed batch counts.
   AppendRequest other;
   other.rows.AddDense(std::vector<float>{1, 2, 3});
+  other.rows.SetTarget(1);
   other.numbers = {0};
   result = AppendAndWait(*model, std::move(other));
   ASSERT_TRUE(result.ok()) << result.status();

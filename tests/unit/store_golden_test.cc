@@ -146,6 +146,7 @@ TEST(Format, Version1CheckpointDecodes) {
   expected.input_dim = 4;
   expected.warm = true;
   expected.warmup.AddDense(std::vector<float>{4.0f});
+  expected.warmup.SetTarget(0);
   expected.input_shift = {0.5f};
   expected.input_inverse_scale = {2.0f};
   expected.target_offset = 0.25;

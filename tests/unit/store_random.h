@@ -66,6 +66,12 @@ class Random {
         rows.SetLabel(Bytes(5));
       } else if (targets == 1 || Coin()) {
         rows.SetTarget(Double());
+      } else if (Coin()) {
+        rows.SetPopulation(Coin() ? Population::kNumerator : Population::kDenominator);
+      } else if (Coin()) {
+        std::vector<double> vector(targets == 2 ? 3 : Below(4));
+        for (double& value : vector) value = Double();
+        rows.SetTargets(vector);
       }
       if (weights && Coin()) rows.SetWeight(Float());
     }
@@ -165,8 +171,11 @@ inline bool Same(const SampleBatch& a, const SampleBatch& b) {
     for (size_t j = 0; j < x.indices.size(); ++j) {
       if (x.indices[j] != y.indices[j]) return false;
     }
-    if (s.is_label != t.is_label || s.label != t.label) return false;
-    if (!s.is_label && !Same(s.value, t.value)) return false;
+    if (s.kind != t.kind || s.label != t.label || s.population != t.population) return false;
+    if (!Same(s.value, t.value) || s.values.size() != t.values.size()) return false;
+    for (size_t j = 0; j < s.values.size(); ++j) {
+      if (!Same(s.values[j], t.values[j])) return false;
+    }
     if (!Same(double{a.weight(i)}, double{b.weight(i)})) return false;
   }
   return true;
