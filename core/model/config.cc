@@ -126,6 +126,66 @@ absl::Status CompleteReplay(ModelConfig& config) {
   return status;
 }
 
+// Points decide the dimension where the config leaves it open.
+absl::Status CheckTestPoints(ModelConfig& config) {
+  const std::vector<std::vector<float>>& points = config.variance.test_points;
+  const std::string field = "variance.test_points";
+  if (config.variance.method != VarianceMethod::kTestPoints) {
+    if (points.empty()) return absl::OkStatus();
+    return InvalidField(field, "test points belong to method TEST_POINTS; leave them out");
+  }
+  if (points.empty() || points.size() > kMaxTestPoints) {
+    return InvalidField(field, absl::StrCat(points.size(), " test points are given; expected 1 to ",
+                                            kMaxTestPoints));
+  }
+  const size_t size = config.dimension != 0 ? config.dimension : points[0].size();
+  for (size_t i = 0; i < points.size(); ++i) {
+    const std::string point = absl::StrCat(field, "[", i, "]");
+    if (points[i].empty() || points[i].size() != size) {
+      return InvalidField(point, absl::StrCat("a test point has ", points[i].size(),
+                                              " values; expected ", std::max<size_t>(size, 1)));
+    }
+    const auto finite = [](float v) { return std::isfinite(v); };
+    if (!std::all_of(points[i].begin(), points[i].end(), finite)) {
+      return InvalidField(point, "a test point has a value that is not a finite number");
+    }
+  }
+  config.dimension = static_cast<uint32_t>(std::min<size_t>(size, kMaxInputDimension + size_t{1}));
+  return absl::OkStatus();
+}
+
+absl::Status CompleteVariance(Task task, ModelConfig& config) {
+  VarianceConfig& variance = config.variance;
+  if (variance.features == 0) variance.features = 1024;
+  if (variance.coverage == 0) variance.coverage = 0.9;
+  absl::Status status =
+      CheckRange("variance.features", variance.features, 16u, kMaxVarianceFeatures);
+  status.Update(CheckRange("variance.coverage", variance.coverage, 0.01, 0.999));
+  if (variance.noise_variance.has_value()) {
+    status.Update(CheckRange("variance.noise_variance", *variance.noise_variance, 1e-300, 1e300));
+  }
+  status.Update(CheckTestPoints(config));
+  if (!status.ok()) return status;
+  if (variance.features % 16 != 0) {
+    return InvalidField(
+        "variance.features",
+        absl::StrCat("variance.features is ", variance.features, "; expected a multiple of 16"));
+  }
+  if (variance.method == VarianceMethod::kNone) return absl::OkStatus();
+  if (task != Task::kRegression) {
+    return InvalidField("variance.method",
+                        absl::StrCat("loss \"", config.loss.name,
+                                     "\" is no regression and has no variance; leave it out"));
+  }
+  if (variance.method != VarianceMethod::kQuantilePair && config.loss.name != "square") {
+    return InvalidField("variance.method",
+                        absl::StrCat("the variance of a Gaussian process needs loss \"square\"; "
+                                     "the model has \"",
+                                     config.loss.name, "\": take QUANTILE_PAIR for intervals"));
+  }
+  return absl::OkStatus();
+}
+
 // AUTO stays where the data decides; OFF where a learned metric cannot apply.
 absl::Status CompleteMetric([[maybe_unused]] Task task, bool bandwidth_given, ModelConfig& config) {
   const bool possible = config.update_rule.name == "proximal";
@@ -173,6 +233,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
     return s;
   }
   if (absl::Status s = CompleteReplay(config); !s.ok()) return s;
+  if (absl::Status s = CompleteVariance((*loss)->task(), config); !s.ok()) return s;
   if (absl::Status s = CompleteMetric((*loss)->task(), given_kernel.contains("bandwidth"), config);
       !s.ok()) {
     return s;

@@ -36,24 +36,35 @@ absl::Status IntervalCalibration::Restore(CalibrationState state) {
 void IntervalCalibration::Observe(std::span<const double> residuals,
                                   std::span<const double> variances) {
   for (size_t i = 0; i < residuals.size(); ++i) {
-    const double square = residuals[i] * residuals[i];
-    if (!std::isfinite(square)) continue;
     const double expected = noise_variance() + variances[i];
-    const auto ratio = static_cast<float>(std::sqrt(square / expected));
-    if (state_.ratios.size() < kWindow) {
-      state_.ratios.push_back(ratio);
-    } else {
-      state_.ratios[state_.rows % kWindow] = ratio;
-    }
-    ++state_.rows;
-    const double memory =
-        std::clamp(static_cast<double>(state_.rows) / 2, kShortestMemoryRows, kLongestMemoryRows);
-    const double keep = PortableExp(-1 / memory);
-    state_.squared_errors =
-        keep * state_.squared_errors + std::min(square, kMostSurprise * expected);
-    state_.variances = keep * state_.variances + variances[i];
-    state_.weight = keep * state_.weight + 1;
+    Add(residuals[i], variances[i], std::abs(residuals[i]) / std::sqrt(expected));
   }
+}
+
+void IntervalCalibration::ObservePair(std::span<const double> residuals,
+                                      std::span<const double> lows, std::span<const double> highs) {
+  for (size_t i = 0; i < residuals.size(); ++i) {
+    const double beyond = std::max(lows[i] - residuals[i], residuals[i] - highs[i]);
+    Add(residuals[i], 0, beyond / std::sqrt(noise_variance()));
+  }
+}
+
+void IntervalCalibration::Add(double residual, double variance, double ratio) {
+  const double square = residual * residual;
+  if (!std::isfinite(square)) return;
+  const double expected = noise_variance() + variance;
+  if (state_.ratios.size() < kWindow) {
+    state_.ratios.push_back(static_cast<float>(ratio));
+  } else {
+    state_.ratios[state_.rows % kWindow] = static_cast<float>(ratio);
+  }
+  ++state_.rows;
+  const double memory =
+      std::clamp(static_cast<double>(state_.rows) / 2, kShortestMemoryRows, kLongestMemoryRows);
+  const double keep = PortableExp(-1 / memory);
+  state_.squared_errors = keep * state_.squared_errors + std::min(square, kMostSurprise * expected);
+  state_.variances = keep * state_.variances + variance;
+  state_.weight = keep * state_.weight + 1;
 }
 
 double IntervalCalibration::noise_variance() const {

@@ -26,7 +26,10 @@ struct CalibrationState {
 // where factor is the `coverage` quantile of |r| / sqrt(noise variance + v) over recent rows: an
 // online split-conformal interval (Vovk, Gammerman & Shafer 2005), so the coverage holds whatever
 // the noise's shape and however wrong the variance's size. Recent: the later half of the stream, at
-// least 64 and at most kWindow rows, as early rows met a worse model. A squared error counts as at
+// least 64 and at most kWindow rows, as early rows met a worse model. For a pair of quantile
+// estimates low <= high of the residual the ratio is max(low - r, r - high) / sqrt(noise variance),
+// and the interval reaches factor * sqrt(noise variance) beyond both (Romano, Patterson & Candes
+// 2019). A squared error counts as at
 // most 16 times what was expected, so that a wild target does not widen intervals for long. All in
 // standardised target units.
 class IntervalCalibration {
@@ -43,6 +46,10 @@ class IntervalCalibration {
   // residual is passed over.
   void Observe(std::span<const double> residuals, std::span<const double> variances);
 
+  // The same for rows with estimated quantiles of their residuals.
+  void ObservePair(std::span<const double> residuals, std::span<const double> lows,
+                   std::span<const double> highs);
+
   // At least kSmallestNoiseVariance and a twentieth of the mean squared error; 1 before any row.
   double noise_variance() const;
   // Before kFewRows rows, the normal distribution's quantile.
@@ -51,6 +58,7 @@ class IntervalCalibration {
 
  private:
   static constexpr uint64_t kFewRows = 64;
+  void Add(double residual, double variance, double ratio);
   double coverage_;
   std::optional<double> given_noise_variance_;
   CalibrationState state_;

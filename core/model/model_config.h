@@ -19,6 +19,8 @@ enum class WhenFull { kKeepLearning, kFreeze };
 enum class InputMetric { kAuto, kOff, kDiagonal, kFull };
 // Whether what a stream shows changes with time, or only the order in which it is sent.
 enum class StreamOrder { kDrifting, kOrdered };
+// How the uncertainty of a regression's predictions is estimated (core/model/variance_estimator.h).
+enum class VarianceMethod { kNone, kExact, kOperator, kTestPoints, kQuantilePair };
 
 // Upper ends of what may be asked for.
 inline constexpr uint32_t kMaxInputDimension = 65536;
@@ -31,6 +33,8 @@ inline constexpr uint32_t kMaxMemoryMib = 1 << 20;
 inline constexpr uint32_t kMaxGridValues = 16;
 inline constexpr uint32_t kMaxReservoirRows = 1 << 20;
 inline constexpr uint32_t kMaxReplayRatio = 16;
+inline constexpr uint32_t kMaxVarianceFeatures = 2048;
+inline constexpr uint32_t kMaxTestPoints = 256;
 inline constexpr uint32_t kMaxWarmupRows = 4096;
 inline constexpr size_t kMaxLabelBytes = 256;
 
@@ -56,6 +60,24 @@ struct ReplayConfig {
   bool operator==(const ReplayConfig&) const = default;
 };
 
+// Variance of predictions and prediction intervals, of regressions with one output.
+struct VarianceConfig {
+  // Default kNone. The three that estimate a Gaussian process's variance need the square loss; a
+  // quantile pair gives intervals with any loss.
+  VarianceMethod method = VarianceMethod::kNone;
+  // Of the model's features, the first ones: a multiple of 16, at most kMaxVarianceFeatures.
+  // Default 1024.
+  uint32_t features = 0;
+  // Of the targets around the function, target units squared. Default: estimated as rows are
+  // learned.
+  std::optional<double> noise_variance;
+  double coverage = 0;  // of prediction intervals. Default 0.9
+  // kTestPoints: the inputs whose variance is asked for, all of one size.
+  std::vector<std::vector<float>> test_points;
+
+  bool operator==(const VarianceConfig&) const = default;
+};
+
 // 0 and empty mean "the default"; CompleteConfig writes the defaults in.
 struct ModelConfig {
   ComponentConfig loss;
@@ -69,6 +91,7 @@ struct ModelConfig {
   CandidateGrid candidates;
   InputMetric input_metric = InputMetric::kAuto;
   ReplayConfig replay;
+  VarianceConfig variance;
   Averaging averaging = Averaging::kAuto;
   std::optional<uint64_t> seed;                   // default 42
   std::string sampler;                            // default iid

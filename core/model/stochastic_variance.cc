@@ -11,8 +11,10 @@
 namespace kernelstream {
 namespace {
 
-// The targets carry no noise, only what D features cannot express: smaller than the main model's.
-constexpr double kStepConstant = 0.1;
+// Of 0.01 to 100, what came closest to the closed form after 300 batches of 64: 2^11 points .0005,
+// 64 points .006 (0.1: .003 and .087; 30: .004 and .018). Small ones forget with every decay what
+// the batch at hand does not show.
+constexpr double kStepConstant = 2;
 
 // Features [begin, end) of all rows, 0 elsewhere, panels up to end.
 std::vector<float> Masked(const float* features, size_t rows, size_t begin, size_t end) {
@@ -56,24 +58,27 @@ void SharedRegression::Predict(const float* features, size_t rows, double* out) 
 }
 
 void SharedRegression::Step(const float* features, size_t rows, std::span<const double> targets,
-                            double noise_variance, double step_constant) {
-  state_.rows += rows;
+                            double ridge, double step_constant) {
   std::vector<double> errors(rows * num_outputs_);
   Predict(features, rows, errors.data());
   for (size_t i = 0; i < errors.size(); ++i) errors[i] -= targets[i];
+  StepAlong(features, rows, std::move(errors), ridge, step_constant);
+}
+
+void SharedRegression::StepAlong(const float* features, size_t rows, std::vector<double> errors,
+                                 double ridge, double step_constant) {
+  const double decay = ridge * static_cast<double>(rows);
+  const double damping = step_constant + decay;
   std::vector<float> gram(rows * rows);
   FeatureGram(features, num_features_ / kPanelWidth, rows, gram.data());
   const auto size = static_cast<double>(num_features_);
-  const double decay =
-      noise_variance * static_cast<double>(rows) / static_cast<double>(state_.rows);
-  const double ridge = step_constant + decay;
   std::vector<double> system(gram.size());
   for (size_t i = 0; i < gram.size(); ++i) system[i] = double{gram[i]} / size;
-  for (size_t i = 0; i < rows; ++i) system[i * rows + i] += ridge;
+  for (size_t i = 0; i < rows; ++i) system[i * rows + i] += damping;
   SolvePositiveDefinite(rows, num_outputs_, system, errors);
   std::vector<float> dual(errors.size());
   for (size_t i = 0; i < dual.size(); ++i) dual[i] = static_cast<float>(-errors[i] / size);
-  Move(1 - decay / ridge, features, rows, dual);
+  Move(1 - decay / damping, features, rows, dual);
 }
 
 void SharedRegression::Move(double decay, const float* features, size_t rows,
@@ -107,8 +112,7 @@ void OperatorVariance::GrowBlock(const float* left, const float* right, size_t r
   regression_.Move(1 - step_size * ridge, new_right.data(), rows, dual);
 }
 
-void OperatorVariance::Step(const float* left, const float* right, size_t rows,
-                            double noise_variance) {
+void OperatorVariance::Step(const float* left, const float* right, size_t rows, double ridge) {
   const size_t size = num_features();
   std::vector<double> targets(rows * size);
   for (size_t r = 0; r < rows; ++r) {
@@ -116,7 +120,7 @@ void OperatorVariance::Step(const float* left, const float* right, size_t rows,
       targets[r * size + i] = FeatureOf(left, rows, r, i) / static_cast<double>(size);
     }
   }
-  regression_.Step(right, rows, targets, noise_variance, kStepConstant);
+  regression_.Step(right, rows, targets, ridge, kStepConstant);
 }
 
 void OperatorVariance::Quadratic(const float* left, const float* right, size_t rows,
@@ -152,8 +156,8 @@ TestPointVariance::TestPointVariance(size_t num_features, std::vector<float> poi
       prior_(std::move(prior)) {}
 
 void TestPointVariance::Step(const float* features, size_t rows,
-                             std::span<const double> kernel_values, double noise_variance) {
-  regression_.Step(features, rows, kernel_values, noise_variance, kStepConstant);
+                             std::span<const double> kernel_values, double ridge) {
+  regression_.Step(features, rows, kernel_values, ridge, kStepConstant);
 }
 
 std::vector<double> TestPointVariance::Variances() const {

@@ -18,13 +18,11 @@ inline constexpr size_t kMostTestPoints = 256;
 
 // Square-loss regressions that share features: 4 bytes x features x outputs.
 struct SharedRegressionState {
-  uint64_t rows = 0;
   std::vector<float> coefficients;  // [panel][output][16]
 };
 
 // Thread-compatible; deterministic. One proximal step for all regressions at once: with K the
-// batch's kernel matrix of the features, E the errors [rows, outputs] and ridge = noise variance /
-// (rows seen so far),
+// batch's kernel matrix of the features, E the errors [rows, outputs] and b its rows,
 //   (K + (step constant + ridge b) I) V = E,
 //   coefficients = (1 - ridge b / (step constant + ridge b)) coefficients - features' V / D.
 class SharedRegression {
@@ -37,8 +35,11 @@ class SharedRegression {
   // out: [rows][num_outputs].
   void Predict(const float* features, size_t rows, double* out) const;
   // One step towards targets [rows][num_outputs].
-  void Step(const float* features, size_t rows, std::span<const double> targets,
-            double noise_variance, double step_constant);
+  void Step(const float* features, size_t rows, std::span<const double> targets, double ridge,
+            double step_constant);
+  // The same step with errors of the caller's: derivatives of another loss, [rows][num_outputs].
+  void StepAlong(const float* features, size_t rows, std::vector<double> errors, double ridge,
+                 double step_constant);
   // coefficients = decay coefficients + features' dual, dual [rows][num_outputs].
   void Move(double decay, const float* features, size_t rows, std::span<const float> dual);
 
@@ -74,8 +75,8 @@ class OperatorVariance {
   //   theta_mk = step_size / (b block^2) sum_x phi_m(x) phi'_k(x)                 m, k new
   void GrowBlock(const float* left, const float* right, size_t rows, size_t before, size_t block,
                  double step_size, double ridge);
-  // A proximal step on all features, for when there are no new ones.
-  void Step(const float* left, const float* right, size_t rows, double noise_variance);
+  // A proximal step on all features, for when there are no new ones. ridge: noise / n.
+  void Step(const float* left, const float* right, size_t rows, double ridge);
 
   // out: [rows], in [0, prior]. prior: |phi(x)|^2 / D rather than k(x, x), so that most of the
   // left family's sampling error cancels.
@@ -103,9 +104,9 @@ class TestPointVariance {
     return regression_.Restore(std::move(state));
   }
 
-  // kernel_values: k(x*_i, x_r), [rows][points].
+  // kernel_values: k(x*_i, x_r), [rows][points]. ridge: noise / n.
   void Step(const float* features, size_t rows, std::span<const double> kernel_values,
-            double noise_variance);
+            double ridge);
   // Of each point, in [0, prior].
   std::vector<double> Variances() const;
 

@@ -72,12 +72,21 @@ struct ValidationMetrics {
   TaskMetrics recent, total;  // of what was served: decayed, and since the first step
 };
 
+// Where a target lies with the configured coverage. Target units.
+struct PredictionInterval {
+  double low = 0, high = 0;
+};
+
 // What a user reads of one row's scores.
 struct Prediction {
   std::vector<double> scores;
   std::string label;                  // classification
   std::vector<double> probabilities;  // one per known label, where the loss has them
   double value = 0;                   // regression, target units
+  // Of the function, without the noise, target units squared; where the config has a method that
+  // knows it.
+  std::optional<double> variance;
+  std::optional<PredictionInterval> interval;  // where the config has a method
 };
 
 }  // namespace kernelstream

@@ -1,0 +1,230 @@
+#include "core/model/variance_estimator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace kernelstream {
+namespace {
+
+// Damping of the quantile regressions' proximal step: large, as pinball derivatives do not shrink
+// near the solution.
+constexpr double kQuantileStepConstant = 8;
+
+size_t FeaturesFor(const ModelConfig& config) {
+  const uint32_t most = std::max(config.max_features / 16 * 16, 16u);
+  return std::min(config.variance.features, most);
+}
+
+std::optional<double> StandardisedNoise(const VarianceConfig& config, double target_scale) {
+  if (!config.noise_variance.has_value()) return std::nullopt;
+  return *config.noise_variance / (target_scale * target_scale);
+}
+
+// phi(x*_i)' phi(x_r) / D, [rows][points].
+std::vector<double> FeatureKernel(const std::vector<float>& points, size_t num_points,
+                                  const float* features, size_t rows, size_t num_features) {
+  std::vector<double> out(rows * num_points);
+  // The points' features in the layout of coefficients are what they are: [panel][point][16].
+  FeatureSums(features, num_features / kPanelWidth, rows, points.data(), num_points, out.data());
+  for (double& value : out) value /= static_cast<double>(num_features);
+  return out;
+}
+
+}  // namespace
+
+std::optional<size_t> PredictiveVariance::PointOf(const RowView& row) const {
+  for (size_t p = 0; p < points_->size(); ++p) {
+    const std::vector<float>& point = (*points_)[p];
+    if (row.MinDimension() > point.size()) continue;
+    bool equal = true;
+    size_t next = 0;  // of the sparse row's values
+    for (size_t j = 0; j < point.size() && equal; ++j) {
+      float value = 0;
+      if (!row.sparse) {
+        if (j < row.values.size()) value = row.values[j];
+      } else if (next < row.indices.size() && row.indices[next] == j) {
+        value = row.values[next++];
+      }
+      equal = value == point[j];
+    }
+    if (equal) return p;
+  }
+  return std::nullopt;
+}
+
+void PredictiveVariance::Assess(const SampleBatch& rows, size_t first, size_t count,
+                                const VarianceFeatures& features, RowUncertainty* out) const {
+  const double deviation = std::sqrt(noise_variance_);
+  if (quantiles_ != nullptr) {
+    std::vector<double> pair(count * 2);
+    quantiles_->Predict(features.first, count, pair.data());
+    for (size_t i = 0; i < count; ++i) {
+      const double low = std::min(pair[2 * i], pair[2 * i + 1]) - factor_ * deviation;
+      const double high = std::max(pair[2 * i], pair[2 * i + 1]) + factor_ * deviation;
+      out[i].variance.reset();
+      out[i].below = -std::min(low, (low + high) / 2);
+      out[i].above = std::max(high, (low + high) / 2);
+    }
+    return;
+  }
+  std::vector<double> variances(count, 0.0);
+  if (posterior_ != nullptr) posterior_->Variance(features.first, count, variances.data());
+  if (operator_ != nullptr) {
+    operator_->Variance(features.first, features.second, count, variances.data());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    out[i].variance = variances[i];
+    if (points_ != nullptr) {
+      const std::optional<size_t> point = PointOf(rows.row(first + i));
+      if (point.has_value()) {
+        out[i].variance = variances[i] = point_variances_[*point];
+      } else {
+        out[i].variance.reset();
+      }
+    }
+    out[i].below = out[i].above = factor_ * std::sqrt(noise_variance_ + variances[i]);
+  }
+}
+
+VarianceEstimator::VarianceEstimator(const ModelConfig& config, double target_scale)
+    : variance_(config.variance),
+      num_features_(FeaturesFor(config)),
+      points_(std::make_shared<const std::vector<std::vector<float>>>(config.variance.test_points)),
+      calibration_(config.variance.coverage, StandardisedNoise(config.variance, target_scale)) {}
+
+void VarianceEstimator::Start(std::span<const float> point_features) {
+  rows_ = published_rows_ = 0;
+  published_operator_.reset();
+  switch (variance_.method) {
+    case VarianceMethod::kNone:
+      break;
+    case VarianceMethod::kExact:
+      posterior_.emplace(num_features_);
+      break;
+    case VarianceMethod::kOperator:
+      operator_.emplace(num_features_);
+      break;
+    case VarianceMethod::kTestPoints: {
+      point_features_.assign(point_features.begin(), point_features.end());
+      const size_t points = points_->size();
+      const std::vector<double> kernel =
+          FeatureKernel(point_features_, points, point_features_.data(), points, num_features_);
+      std::vector<double> prior(points);
+      for (size_t i = 0; i < points; ++i) prior[i] = kernel[i * points + i];
+      test_points_.emplace(num_features_, point_features_, std::move(prior));
+      break;
+    }
+    case VarianceMethod::kQuantilePair:
+      quantiles_.emplace(num_features_, 2);
+      break;
+  }
+}
+
+absl::Status VarianceEstimator::Restore(VarianceState state) {
+  if (absl::Status s = calibration_.Restore(std::move(state.calibration)); !s.ok()) return s;
+  rows_ = state.rows;
+  if (posterior_.has_value()) {
+    auto posterior = ExactPosterior::Restore(std::move(state.posterior));
+    if (!posterior.ok()) return posterior.status();
+    if (posterior->num_features() != num_features_) {
+      return absl::DataLossError("variance state: it has another number of features");
+    }
+    posterior_ = *std::move(posterior);
+  }
+  if (operator_.has_value()) return operator_->Restore(std::move(state.regression));
+  if (test_points_.has_value()) return test_points_->Restore(std::move(state.regression));
+  if (quantiles_.has_value()) return quantiles_->Restore(std::move(state.regression));
+  return absl::OkStatus();
+}
+
+VarianceState VarianceEstimator::state() const {
+  VarianceState state;
+  state.rows = rows_;
+  state.calibration = calibration_.state();
+  if (posterior_.has_value()) state.posterior = posterior_->state();
+  if (operator_.has_value()) state.regression = operator_->state();
+  if (test_points_.has_value()) state.regression = test_points_->state();
+  if (quantiles_.has_value()) state.regression = quantiles_->state();
+  return state;
+}
+
+void VarianceEstimator::Calibrate(const VarianceFeatures& features, size_t rows,
+                                  std::span<const double> residuals) {
+  std::vector<double> variances(rows, 0.0);
+  if (posterior_.has_value()) {
+    posterior_->factor()->Variance(features.first, rows, variances.data());
+  }
+  if (operator_.has_value()) {
+    operator_->Variance(features.first, features.second, rows, variances.data());
+  }
+  calibration_.Observe(residuals, variances);
+}
+
+void VarianceEstimator::LearnQuantiles(const float* features, size_t rows,
+                                       std::span<const double> residuals) {
+  std::vector<double> pair(rows * 2), lows(rows), highs(rows);
+  quantiles_->Predict(features, rows, pair.data());
+  for (size_t i = 0; i < rows; ++i) {
+    lows[i] = std::min(pair[2 * i], pair[2 * i + 1]);
+    highs[i] = std::max(pair[2 * i], pair[2 * i + 1]);
+  }
+  calibration_.ObservePair(residuals, lows, highs);
+  const double levels[] = {(1 - variance_.coverage) / 2, (1 + variance_.coverage) / 2};
+  const double deviation = std::sqrt(calibration_.noise_variance());
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t k = 0; k < 2; ++k) {
+      const double above = pair[2 * i + k] >= residuals[i] ? 1 : 0;
+      pair[2 * i + k] = std::isfinite(residuals[i]) ? deviation * (above - levels[k]) : 0;
+    }
+  }
+  quantiles_->StepAlong(features, rows, std::move(pair), 0, kQuantileStepConstant);
+}
+
+void VarianceEstimator::Learn(const VarianceFeatures& features, size_t rows,
+                              std::span<const double> targets, std::span<const double> weights,
+                              std::span<const double> residuals) {
+  if (!residuals.empty()) {
+    if (quantiles_.has_value()) {
+      LearnQuantiles(features.first, rows, residuals);
+    } else {
+      Calibrate(features, rows, residuals);
+    }
+  }
+  rows_ += rows;
+  const double noise = calibration_.noise_variance();
+  const double ridge = noise / static_cast<double>(rows_);
+  if (posterior_.has_value()) posterior_->Add(features.first, rows, targets, weights, noise);
+  if (operator_.has_value()) operator_->Step(features.first, features.second, rows, ridge);
+  if (test_points_.has_value()) {
+    const std::vector<double> kernel =
+        FeatureKernel(point_features_, points_->size(), features.first, rows, num_features_);
+    test_points_->Step(features.first, rows, kernel, ridge);
+  }
+}
+
+std::shared_ptr<const PredictiveVariance> VarianceEstimator::Publish() {
+  auto out = std::make_shared<PredictiveVariance>();
+  out->num_features_ = num_features_;
+  out->noise_variance_ = calibration_.noise_variance();
+  out->factor_ = calibration_.factor();
+  if (posterior_.has_value()) out->posterior_ = posterior_->factor();
+  if (operator_.has_value()) {
+    if (published_operator_ == nullptr || rows_ > published_rows_ + published_rows_ / 8) {
+      published_operator_ = std::make_shared<const OperatorVariance>(*operator_);
+      published_rows_ = rows_;
+    }
+    out->operator_ = published_operator_;
+  }
+  if (test_points_.has_value()) {
+    out->points_ = points_;
+    out->point_variances_ = test_points_->Variances();
+  }
+  if (quantiles_.has_value())
+    out->quantiles_ = std::make_shared<const SharedRegression>(*quantiles_);
+  return out;
+}
+
+}  // namespace kernelstream
