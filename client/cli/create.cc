@@ -118,6 +118,11 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (given.max_features != 0) config.max_features = given.max_features;
   if (given.when_full != WhenFull::kUnspecified) config.when_full = given.when_full;
   if (given.warmup_rows != 0) config.warmup_rows = given.warmup_rows;
+  const VarianceConfig& variance = given.variance;
+  if (variance.method != VarianceMethod::kUnspecified) config.variance.method = variance.method;
+  if (variance.features != 0) config.variance.features = variance.features;
+  if (variance.noise_variance) config.variance.noise_variance = variance.noise_variance;
+  if (variance.coverage != 0) config.variance.coverage = variance.coverage;
   if (config.loss.name.empty()) {
     return absl::InvalidArgumentError(
         "no loss is given; add --loss, for example --loss logistic (kernelstream losses lists "
@@ -206,6 +211,23 @@ void AddCreate(CLI::App* app, Globals* globals) {
           {"keep_learning", WhenFull::kKeepLearning}, {"freeze", WhenFull::kFreeze}}))
       ->option_text("WHAT (keep_learning)");
   command->add_option("--l2-penalty", config.l2_penalty, "Weight of |f|^2 / 2 in the objective");
+  command
+      ->add_option("--variance", config.variance.method,
+                   "How uncertain predictions are: none, exact, operator, test_points (points in "
+                   "--config) or quantile_pair; regressions only")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, VarianceMethod>{{"none", VarianceMethod::kNone},
+                                                {"exact", VarianceMethod::kExact},
+                                                {"operator", VarianceMethod::kOperator},
+                                                {"test_points", VarianceMethod::kTestPoints},
+                                                {"quantile_pair", VarianceMethod::kQuantilePair}}))
+      ->option_text("METHOD (none)");
+  command->add_option("--variance-features", config.variance.features,
+                      "Random features that the variance is estimated on; default 1024");
+  command->add_option("--noise-variance", config.variance.noise_variance,
+                      "Variance of the targets' noise; default: estimated");
+  command->add_option("--coverage", config.variance.coverage,
+                      "Share of targets that prediction intervals are to hold; default 0.9");
   command->add_option("--sampler", config.sampler, "How frequencies are drawn; default iid");
   command->add_option("--config", flags->config_path,
                       "File with a ModelConfig as text protobuf; the other flags override it");

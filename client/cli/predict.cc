@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -21,6 +22,7 @@ struct PredictFlags {
   InputFlags input;
   std::string output;
   std::vector<PredictionOutput> outputs;
+  bool variance = false;
   size_t batch_rows = 256;
   uint64_t min_sequence = 0;
 };
@@ -33,7 +35,12 @@ std::string CsvCell(const std::string& text) {
 // Thread-compatible. Predictions as CSV, the columns settled by the first one, or as JSON lines.
 class PredictionWriter {
  public:
-  PredictionWriter(std::ostream* out, bool json) : out_(out), json_(json) {}
+  // outputs: those that a prediction may lack have their columns all the same.
+  PredictionWriter(std::ostream* out, bool json, const std::vector<PredictionOutput>& outputs)
+      : out_(out),
+        json_(json),
+        variance_(Has(outputs, PredictionOutput::kVariance)),
+        interval_(Has(outputs, PredictionOutput::kPredictionInterval)) {}
 
   absl::Status Write(const Prediction& prediction) {
     if (json_) {
@@ -54,12 +61,23 @@ class PredictionWriter {
       absl::StrAppend(&line, Number(probability.value), ",");
     }
     if (value_) absl::StrAppend(&line, Number(prediction.value), ",");
+    if (variance_) {
+      absl::StrAppend(&line, prediction.variance ? Number(*prediction.variance) : "", ",");
+    }
+    if (interval_) {
+      absl::StrAppend(&line, prediction.interval ? Number(prediction.interval->low) : "", ",",
+                      prediction.interval ? Number(prediction.interval->high) : "", ",");
+    }
     if (!line.empty()) line.back() = '\n';
     *out_ << line;
     return Written();
   }
 
  private:
+  static bool Has(const std::vector<PredictionOutput>& outputs, PredictionOutput output) {
+    return std::find(outputs.begin(), outputs.end(), output) != outputs.end();
+  }
+
   void WriteHeader(const Prediction& first) {
     started_ = true;
     scores_ = first.scores.size();
@@ -76,6 +94,8 @@ class PredictionWriter {
       absl::StrAppend(&line, CsvCell(absl::StrCat("probability_", probability.label)), ",");
     }
     if (value_) absl::StrAppend(&line, "value,");
+    if (variance_) absl::StrAppend(&line, "variance,");
+    if (interval_) absl::StrAppend(&line, "interval_low,interval_high,");
     line.back() = '\n';
     *out_ << line;
   }
@@ -87,6 +107,7 @@ class PredictionWriter {
 
   std::ostream* out_;
   const bool json_;
+  const bool variance_, interval_;
   bool started_ = false;
   size_t scores_ = 0;
   size_t probabilities_ = 0;
@@ -126,11 +147,19 @@ absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* re
   return absl::OkStatus();
 }
 
+// What --variance asks for: all that the model's method knows.
+void AddUncertainty(VarianceMethod method, std::vector<PredictionOutput>* outputs) {
+  if (outputs->empty()) *outputs = {PredictionOutput::kScore, PredictionOutput::kValue};
+  if (method != VarianceMethod::kQuantilePair) outputs->push_back(PredictionOutput::kVariance);
+  outputs->push_back(PredictionOutput::kPredictionInterval);
+}
+
 int RunPredict(const Globals& globals, PredictFlags flags) {
   absl::StatusOr<std::unique_ptr<Client>> client = globals.Connect();
   if (!client.ok()) return Fail(client.status());
   absl::StatusOr<ModelInfo> model = (*client)->GetModel(flags.name);
   if (!model.ok()) return Fail(model.status());
+  if (flags.variance) AddUncertainty(model->config.variance.method, &flags.outputs);
   flags.input.reader.target_required = false;
   flags.input.reader.dimension = model->resolved && model->resolved->dimension != 0
                                      ? model->resolved->dimension
@@ -146,7 +175,7 @@ int RunPredict(const Globals& globals, PredictFlags flags) {
     }
   }
   PredictionWriter writer(file.is_open() ? &file : &std::cout,
-                          globals.json || absl::EndsWith(flags.output, ".jsonl"));
+                          globals.json || absl::EndsWith(flags.output, ".jsonl"), flags.outputs);
   absl::Status status = PredictAll(client->get(), flags, reader->get(), &writer);
   if (file.is_open()) {
     file.close();
@@ -217,15 +246,21 @@ void AddPredictAndEvaluate(CLI::App* app, Globals* globals) {
       "File to write to (JSON lines if it ends in .jsonl); default standard output");
   predict
       ->add_option("--outputs", flags->outputs,
-                   "What to predict, separated by commas: score, label, probabilities, value")
+                   "What to predict, separated by commas: score, label, probabilities, value, "
+                   "variance, prediction_interval")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(CLI::CheckedTransformer(std::map<std::string, PredictionOutput>{
           {"score", PredictionOutput::kScore},
           {"label", PredictionOutput::kLabel},
           {"probabilities", PredictionOutput::kProbabilities},
-          {"value", PredictionOutput::kValue}}))
+          {"value", PredictionOutput::kValue},
+          {"variance", PredictionOutput::kVariance},
+          {"prediction_interval", PredictionOutput::kPredictionInterval}}))
       ->option_text("WHAT");
+  predict->add_flag("--variance", flags->variance,
+                    "Also the variance and the prediction interval, of a model created with "
+                    "--variance");
   predict->add_option("--batch", flags->batch_rows, "Rows per call; default 256")
       ->check(CLI::Range(1, 65536));
   predict->add_option("--min-sequence", flags->min_sequence,

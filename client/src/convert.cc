@@ -18,6 +18,11 @@ static_assert(static_cast<int>(Phase::kWarmingUp) == v1::PHASE_WARMING_UP);
 static_assert(static_cast<int>(Phase::kFailed) == v1::PHASE_FAILED);
 static_assert(static_cast<int>(AckLevel::kApplied) == v1::ACK_LEVEL_APPLIED);
 static_assert(static_cast<int>(PredictionOutput::kValue) == v1::PREDICTION_OUTPUT_VALUE);
+static_assert(static_cast<int>(PredictionOutput::kPredictionInterval) ==
+              v1::PREDICTION_OUTPUT_PREDICTION_INTERVAL);
+static_assert(static_cast<int>(VarianceMethod::kNone) == v1::VARIANCE_METHOD_NONE);
+static_assert(static_cast<int>(VarianceMethod::kExact) == v1::VARIANCE_METHOD_EXACT);
+static_assert(static_cast<int>(VarianceMethod::kQuantilePair) == v1::VARIANCE_METHOD_QUANTILE_PAIR);
 
 void Fill(const Component& from, v1::Component* to) {
   to->set_name(from.name);
@@ -80,6 +85,28 @@ ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
   return to;
 }
 
+void Fill(const VarianceConfig& from, v1::VarianceConfig* to) {
+  to->set_method(static_cast<v1::VarianceMethod>(from.method));
+  to->set_features(from.features);
+  if (from.noise_variance) to->set_noise_variance(*from.noise_variance);
+  to->set_coverage(from.coverage);
+  for (const std::vector<float>& point : from.test_points) {
+    to->add_test_points()->mutable_values()->Add(point.begin(), point.end());
+  }
+}
+
+VarianceConfig FromProto(const v1::VarianceConfig& from) {
+  VarianceConfig to;
+  to.method = static_cast<VarianceMethod>(from.method());
+  to.features = from.features();
+  if (from.has_noise_variance()) to.noise_variance = from.noise_variance();
+  to.coverage = from.coverage();
+  for (const v1::TestPoint& point : from.test_points()) {
+    to.test_points.emplace_back(point.values().begin(), point.values().end());
+  }
+  return to;
+}
+
 }  // namespace
 
 v1::AckLevel ToProto(AckLevel ack) { return static_cast<v1::AckLevel>(ack); }
@@ -109,6 +136,7 @@ v1::ModelConfig ToProto(const ModelConfig& from) {
   to.set_max_features(from.max_features);
   to.set_when_full(static_cast<v1::WhenFull>(from.when_full));
   to.set_warmup_rows(from.warmup_rows);
+  Fill(from.variance, to.mutable_variance());
   return to;
 }
 
@@ -131,6 +159,7 @@ ModelConfig FromProto(const v1::ModelConfig& from) {
   to.max_features = from.max_features();
   to.when_full = static_cast<WhenFull>(from.when_full());
   to.warmup_rows = from.warmup_rows();
+  to.variance = FromProto(from.variance());
   return to;
 }
 
@@ -242,6 +271,11 @@ v1::Prediction ToProto(const Prediction& from) {
     added->set_value(probability.value);
   }
   to.set_value(from.value);
+  if (from.variance) to.set_variance(*from.variance);
+  if (from.interval) {
+    to.mutable_interval()->set_low(from.interval->low);
+    to.mutable_interval()->set_high(from.interval->high);
+  }
   return to;
 }
 
@@ -257,6 +291,10 @@ PredictResult FromProto(v1::PredictResponse from) {
           {.label = std::move(*probability.mutable_label()), .value = probability.value()});
     }
     added.value = prediction.value();
+    if (prediction.has_variance()) added.variance = prediction.variance();
+    if (prediction.has_interval()) {
+      added.interval = {.low = prediction.interval().low(), .high = prediction.interval().high()};
+    }
   }
   to.step = from.step();
   to.sequence = from.sequence();

@@ -167,7 +167,7 @@ class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
     auto snapshot = model_->ServingSnapshot();
     if (!snapshot.ok()) return End(snapshot.status());
     snapshot_ = *std::move(snapshot);
-    const auto outputs = OutputsFromWire(request_, *snapshot_);
+    const auto outputs = OutputsFromWire(request_, model_->config().variance, *snapshot_);
     if (!outputs.ok()) return End(outputs.status());
     outputs_ = *outputs;
     auto rows = DecodeInstances(

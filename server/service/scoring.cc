@@ -50,6 +50,7 @@ bool IsSmall(const Snapshot& snapshot, const WireRows& rows) {
 }
 
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
+                                           const VarianceConfig& variance,
                                            const Snapshot& snapshot) {
   const bool regression = snapshot.loss().task() == Task::kRegression;
   const bool labels = HasLabels(snapshot.loss().task());
@@ -91,9 +92,26 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
         }
         mask.value = true;
         break;
+      case v1::PREDICTION_OUTPUT_VARIANCE:
+        if (variance.method == VarianceMethod::kNone ||
+            variance.method == VarianceMethod::kQuantilePair) {
+          return NotAnOutput(i, "VARIANCE",
+                             "is an output of models created with variance method EXACT, OPERATOR "
+                             "or TEST_POINTS only");
+        }
+        mask.variance = true;
+        break;
+      case v1::PREDICTION_OUTPUT_PREDICTION_INTERVAL:
+        if (variance.method == VarianceMethod::kNone) {
+          return NotAnOutput(i, "PREDICTION_INTERVAL",
+                             "is an output of regressions created with a variance method only");
+        }
+        mask.interval = true;
+        break;
       default:
         return NotAnOutput(i, absl::StrCat("value ", static_cast<int>(request.outputs(i))),
-                           "is unknown; known: 1 (score), 2 (label), 3 (probabilities), 4 (value)");
+                           "is unknown; known: 1 (score), 2 (label), 3 (probabilities), 4 (value), "
+                           "5 (variance), 6 (prediction interval)");
     }
   }
   return mask;
@@ -112,6 +130,11 @@ void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMas
       wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
     if (outputs.label) wire->set_label(prediction.label);
     if (outputs.value) wire->set_value(prediction.value);
+    if (outputs.variance && prediction.variance) wire->set_variance(*prediction.variance);
+    if (outputs.interval && prediction.interval) {
+      wire->mutable_interval()->set_low(prediction.interval->low);
+      wire->mutable_interval()->set_high(prediction.interval->high);
+    }
     if (!outputs.probabilities) continue;
     for (size_t k = 0; k < prediction.probabilities.size(); ++k) {
       v1::ClassProbability* probability = wire->add_probabilities();

@@ -26,9 +26,11 @@ bool IsSmall(const Snapshot& snapshot, const WireRows& rows);
 // What a caller wants to be told.
 struct OutputMask {
   bool score = false, label = false, probabilities = false, value = false;
+  bool variance = false, interval = false;
 };
 // INVALID_ARGUMENT about outputs[i]: unknown, or not an output of a model with this loss.
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
+                                           const VarianceConfig& variance,
                                            const Snapshot& snapshot);
 
 void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,

@@ -80,6 +80,62 @@ void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::Res
   wire->set_l2_penalty(config.l2_penalty.value_or(0));
 }
 
+absl::Status VarianceFromWire(const v1::VarianceConfig& wire, VarianceConfig& config) {
+  switch (wire.method()) {
+    case v1::VARIANCE_METHOD_UNSPECIFIED:
+    case v1::VARIANCE_METHOD_NONE:
+      config.method = VarianceMethod::kNone;
+      break;
+    case v1::VARIANCE_METHOD_EXACT:
+      config.method = VarianceMethod::kExact;
+      break;
+    case v1::VARIANCE_METHOD_OPERATOR:
+      config.method = VarianceMethod::kOperator;
+      break;
+    case v1::VARIANCE_METHOD_TEST_POINTS:
+      config.method = VarianceMethod::kTestPoints;
+      break;
+    case v1::VARIANCE_METHOD_QUANTILE_PAIR:
+      config.method = VarianceMethod::kQuantilePair;
+      break;
+    default:
+      return UnknownValue("variance.method", wire.method());
+  }
+  config.features = wire.features();
+  if (wire.has_noise_variance()) config.noise_variance = wire.noise_variance();
+  config.coverage = wire.coverage();
+  for (const v1::TestPoint& point : wire.test_points()) {
+    config.test_points.emplace_back(point.values().begin(), point.values().end());
+  }
+  return absl::OkStatus();
+}
+
+v1::VarianceMethod VarianceMethodToWire(VarianceMethod method) {
+  switch (method) {
+    case VarianceMethod::kNone:
+      return v1::VARIANCE_METHOD_NONE;
+    case VarianceMethod::kExact:
+      return v1::VARIANCE_METHOD_EXACT;
+    case VarianceMethod::kOperator:
+      return v1::VARIANCE_METHOD_OPERATOR;
+    case VarianceMethod::kTestPoints:
+      return v1::VARIANCE_METHOD_TEST_POINTS;
+    case VarianceMethod::kQuantilePair:
+      return v1::VARIANCE_METHOD_QUANTILE_PAIR;
+  }
+  return v1::VARIANCE_METHOD_UNSPECIFIED;
+}
+
+void VarianceToWire(const VarianceConfig& config, v1::VarianceConfig* wire) {
+  wire->set_method(VarianceMethodToWire(config.method));
+  wire->set_features(config.features);
+  if (config.noise_variance.has_value()) wire->set_noise_variance(*config.noise_variance);
+  wire->set_coverage(config.coverage);
+  for (const std::vector<float>& point : config.test_points) {
+    wire->add_test_points()->mutable_values()->Add(point.begin(), point.end());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
@@ -149,6 +205,7 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
       return UnknownValue("when_full", wire.when_full());
   }
   config.warmup_rows = wire.warmup_rows();
+  if (absl::Status s = VarianceFromWire(wire.variance(), config.variance); !s.ok()) return s;
   return config;
 }
 
@@ -185,6 +242,7 @@ void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire) {
   wire->set_when_full(config.when_full == WhenFull::kFreeze ? v1::WHEN_FULL_FREEZE
                                                             : v1::WHEN_FULL_KEEP_LEARNING);
   wire->set_warmup_rows(config.warmup_rows);
+  VarianceToWire(config.variance, wire->mutable_variance());
 }
 
 void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* wire) {

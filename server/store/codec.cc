@@ -49,6 +49,15 @@ static_assert(static_cast<int>(Averaging::kUniform) == v1::ConfigRecord::AVERAGI
 static_assert(static_cast<int>(WhenFull::kKeepLearning) ==
               v1::ConfigRecord::WHEN_FULL_KEEP_LEARNING - 1);
 static_assert(static_cast<int>(WhenFull::kFreeze) == v1::ConfigRecord::WHEN_FULL_FREEZE - 1);
+static_assert(static_cast<int>(VarianceMethod::kNone) == v1::VarianceConfigRecord::METHOD_NONE - 1);
+static_assert(static_cast<int>(VarianceMethod::kExact) ==
+              v1::VarianceConfigRecord::METHOD_EXACT - 1);
+static_assert(static_cast<int>(VarianceMethod::kOperator) ==
+              v1::VarianceConfigRecord::METHOD_OPERATOR - 1);
+static_assert(static_cast<int>(VarianceMethod::kTestPoints) ==
+              v1::VarianceConfigRecord::METHOD_TEST_POINTS - 1);
+static_assert(static_cast<int>(VarianceMethod::kQuantilePair) ==
+              v1::VarianceConfigRecord::METHOD_QUANTILE_PAIR - 1);
 
 template <typename Record, typename Enum>
 Record ToRecord(Enum value) {
@@ -72,6 +81,32 @@ ComponentConfig FromRecord(const v1::ComponentRecord& record) {
   return {record.name(), {record.parameters().begin(), record.parameters().end()}};
 }
 
+void ToRecord(const VarianceConfig& config, v1::VarianceConfigRecord& out) {
+  out.set_method(ToRecord<v1::VarianceConfigRecord::Method>(config.method));
+  out.set_features(config.features);
+  if (config.noise_variance) out.set_noise_variance(*config.noise_variance);
+  out.set_coverage(config.coverage);
+  for (const std::vector<float>& point : config.test_points) {
+    out.add_test_points(std::string(BytesOf(std::span<const float>(point))));
+  }
+}
+
+absl::Status FromRecord(const v1::VarianceConfigRecord& record, VarianceConfig& out) {
+  if (!FromRecord(record.method(), VarianceMethod::kQuantilePair, out.method)) {
+    return absl::DataLossError("a config record holds a variance method that is not known");
+  }
+  out.features = record.features();
+  if (record.has_noise_variance()) out.noise_variance = record.noise_variance();
+  out.coverage = record.coverage();
+  for (const std::string& bytes : record.test_points()) {
+    std::vector<float>& point = out.test_points.emplace_back();
+    if (!ReadArray(bytes, point)) {
+      return absl::DataLossError("a config record holds a broken test point");
+    }
+  }
+  return absl::OkStatus();
+}
+
 void ToRecord(const ModelConfig& config, v1::ConfigRecord& out) {
   ToRecord(config.loss, *out.mutable_loss());
   ToRecord(config.kernel, *out.mutable_kernel());
@@ -92,6 +127,7 @@ void ToRecord(const ModelConfig& config, v1::ConfigRecord& out) {
   out.set_max_features(config.max_features);
   out.set_when_full(ToRecord<v1::ConfigRecord::WhenFull>(config.when_full));
   out.set_warmup_rows(config.warmup_rows);
+  ToRecord(config.variance, *out.mutable_variance());
 }
 
 absl::Status FromRecord(const v1::ConfigRecord& record, ModelConfig& out) {
@@ -111,6 +147,13 @@ absl::Status FromRecord(const v1::ConfigRecord& record, ModelConfig& out) {
   out.block_features = record.block_features();
   out.max_features = record.max_features();
   out.warmup_rows = record.warmup_rows();
+  // Absent in older records, whose models have none.
+  if (record.has_variance()) {
+    if (absl::Status s = FromRecord(record.variance(), out.variance); !s.ok()) return s;
+  } else {
+    out.variance.features = 1024;
+    out.variance.coverage = 0.9;
+  }
   if (!FromRecord(record.standardize(), Standardize::kOff, out.standardize) ||
       !FromRecord(record.averaging(), Averaging::kUniform, out.averaging) ||
       !FromRecord(record.when_full(), WhenFull::kFreeze, out.when_full)) {

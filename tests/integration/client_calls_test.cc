@@ -58,6 +58,10 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   config.max_features = 1024;
   config.when_full = WhenFull::kFreeze;
   config.warmup_rows = 100;
+  config.variance.method = VarianceMethod::kExact;
+  config.variance.features = 512;
+  config.variance.noise_variance = 0.5;
+  config.variance.coverage = 0.8;
   const CreatedModel created = client_->CreateModel("m", config).value();
   EXPECT_TRUE(created.created);
   const ModelConfig& back = created.model.config;
@@ -78,6 +82,10 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   EXPECT_EQ(back.max_features, 1024u);
   EXPECT_EQ(back.when_full, WhenFull::kFreeze);
   EXPECT_EQ(back.warmup_rows, 100u);
+  EXPECT_EQ(back.variance.method, VarianceMethod::kExact);
+  EXPECT_EQ(back.variance.features, 512u);
+  EXPECT_EQ(back.variance.noise_variance, 0.5);
+  EXPECT_EQ(back.variance.coverage, 0.8);
   EXPECT_EQ(created.model.phase, Phase::kWarmingUp);
   EXPECT_EQ(created.model.create_time, absl::FromUnixSeconds(1'700'000'000));
   EXPECT_FALSE(client_->CreateModel("m", config)->created);

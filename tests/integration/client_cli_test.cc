@@ -260,6 +260,11 @@ TEST_F(CommandLine, PredictLeavesOutTheTargetTheModelWasTaughtWith) {
   ASSERT_EQ(Run("update m --input " + file).exit_status, 0);
   EXPECT_EQ(Run("predict m --input " + file).out, "score,value\n3,6\n");
   EXPECT_EQ(Run("predict m --input " + File("bare.csv", "a,b\n1,2\n")).out, "score,value\n3,6\n");
+  const std::string two = File("two.csv", "a,b\n1,2\n9,9\n");
+  EXPECT_EQ(Run("predict m --variance --input " + two).out,
+            "score,value,variance,interval_low,interval_high\n3,6,0.25,5,7\n18,36,,35,37\n");
+  EXPECT_EQ(Run("predict m --outputs value,prediction_interval --input " + two).out,
+            "score,value,interval_low,interval_high\n3,6,5,7\n18,36,35,37\n");
 }
 
 TEST_F(CommandLine, EvaluatePrintsMetrics) {

@@ -240,6 +240,30 @@ TEST(WireModel, ConfigSurvivesTheWayToTheWireAndBack) {
   EXPECT_TRUE(*back == config);
 }
 
+TEST(WireModel, VarianceOfEveryMethodComesBack) {
+  for (const VarianceMethod method :
+       {VarianceMethod::kNone, VarianceMethod::kExact, VarianceMethod::kOperator,
+        VarianceMethod::kTestPoints, VarianceMethod::kQuantilePair}) {
+    ModelConfig config;
+    config.loss.name = "square";
+    config.variance.method = method;
+    config.variance.features = 512;
+    config.variance.noise_variance = 0.25;
+    config.variance.coverage = 0.8;
+    if (method == VarianceMethod::kTestPoints) config.variance.test_points = {{1, 2}, {3, 4}};
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    v1::ModelConfig wire;
+    ConfigToWire(config, &wire);
+    const auto back = ConfigFromWire(wire);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_TRUE(back->variance == config.variance) << static_cast<int>(method);
+  }
+  v1::ModelConfig wire;
+  wire.mutable_variance()->set_method(static_cast<v1::VarianceMethod>(77));
+  const absl::Status unknown = ConfigFromWire(wire).status();
+  EXPECT_EQ(FieldPathOf(unknown), "variance.method");
+}
+
 TEST(WireModel, UnknownEnumsAndDurationsAreNamed) {
   v1::ModelConfig wire;
   wire.set_averaging(static_cast<v1::Averaging>(99));

@@ -421,19 +421,26 @@ grpc::Status FakeServer::Predict(grpc::ServerContext*, const v1::PredictRequest*
     *as_update.mutable_matrix() = request->matrix();
     for (v1::Sample& sample : Samples(as_update)) rows.push_back(sample.features());
   }
+  const auto asked = [&](v1::PredictionOutput output) {
+    return std::find(request->outputs().begin(), request->outputs().end(), output) !=
+           request->outputs().end();
+  };
   for (const v1::Features& row : rows) {
     const double score = Sum(row);
     v1::Prediction* prediction = response->add_predictions();
     prediction->add_scores(score);
     if (entry->config.loss().name() == "square") {
       prediction->set_value(2 * score);
+      // As if row sums above 10 had no variance.
+      if (asked(v1::PREDICTION_OUTPUT_VARIANCE) && score < 10) prediction->set_variance(0.25);
+      if (asked(v1::PREDICTION_OUTPUT_PREDICTION_INTERVAL)) {
+        prediction->mutable_interval()->set_low(2 * score - 1);
+        prediction->mutable_interval()->set_high(2 * score + 1);
+      }
       continue;
     }
     prediction->set_label(score > 0 ? "1" : "-1");
-    const bool probabilities =
-        std::find(request->outputs().begin(), request->outputs().end(),
-                  v1::PREDICTION_OUTPUT_PROBABILITIES) != request->outputs().end();
-    if (!probabilities) continue;
+    if (!asked(v1::PREDICTION_OUTPUT_PROBABILITIES)) continue;
     const double positive = 1 / (1 + std::exp(-score));
     for (const bool sign : {false, true}) {
       v1::ClassProbability* added = prediction->add_probabilities();

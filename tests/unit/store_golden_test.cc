@@ -85,6 +85,8 @@ TEST(Format, Version1ModelDecodes) {
   expected.config.max_features = 8192;
   expected.config.when_full = WhenFull::kFreeze;
   expected.config.warmup_rows = 500;
+  expected.config.variance.features = 1024;
+  expected.config.variance.coverage = 0.9;
   EXPECT_TRUE(Same(*model, expected));
 }
 

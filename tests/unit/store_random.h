@@ -97,6 +97,13 @@ class Random {
     config.max_features = static_cast<uint32_t>(Bits());
     config.when_full = static_cast<WhenFull>(Below(2));
     config.warmup_rows = static_cast<uint32_t>(Bits());
+    config.variance.method = static_cast<VarianceMethod>(Below(5));
+    config.variance.features = static_cast<uint32_t>(Bits());
+    if (Coin()) config.variance.noise_variance = Double();
+    config.variance.coverage = Double();
+    for (uint64_t i = Below(3); i > 0; --i) {
+      config.variance.test_points.push_back({1.5f, static_cast<float>(Below(1000))});
+    }
     return config;
   }
 

@@ -73,7 +73,24 @@ struct Component {
 enum class Averaging { kUnspecified = 0, kAuto, kLast, kPolynomial, kUniform };
 enum class WhenFull { kUnspecified = 0, kKeepLearning, kFreeze };
 enum class Standardize { kUnspecified = 0, kAuto, kOn, kOff };
+enum class VarianceMethod {
+  kUnspecified = 0,
+  kNone,
+  kExact,
+  kOperator,
+  kTestPoints,
+  kQuantilePair
+};
 enum class Phase { kUnspecified = 0, kWarmingUp, kLearning, kFrozen, kFailed };
+
+// How uncertain predictions are.
+struct VarianceConfig {
+  VarianceMethod method = VarianceMethod::kUnspecified;
+  uint32_t features = 0;
+  std::optional<double> noise_variance;
+  double coverage = 0;
+  std::vector<std::vector<float>> test_points;
+};
 
 // Only loss is required; a config with nothing else is a good model. 0, "" and absent: the server's
 // default.
@@ -95,6 +112,7 @@ struct ModelConfig {
   uint32_t max_features = 0;
   WhenFull when_full = WhenFull::kUnspecified;
   uint32_t warmup_rows = 0;
+  VarianceConfig variance;
 };
 
 // Errors on rows that were predicted before they were learned.
@@ -168,11 +186,23 @@ struct CreatedModel {
 // ---- Predictions
 // ----------------------------------------------------------------------------------
 
-enum class PredictionOutput { kScore = 1, kLabel, kProbabilities, kValue };
+enum class PredictionOutput {
+  kScore = 1,
+  kLabel,
+  kProbabilities,
+  kValue,
+  kVariance,
+  kPredictionInterval
+};
 
 struct ClassProbability {
   std::string label;
   double value = 0;
+};
+
+struct Interval {
+  double low = 0;
+  double high = 0;
 };
 
 struct Prediction {
@@ -183,6 +213,10 @@ struct Prediction {
   std::vector<ClassProbability> probabilities;
   // Regression, in target units.
   double value = 0;
+  // Of the function, without the noise of targets, target units squared.
+  std::optional<double> variance;
+  // Holds the target with the configured coverage; target units.
+  std::optional<Interval> interval;
 };
 
 struct PredictOptions {
