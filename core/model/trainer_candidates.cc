@@ -2,6 +2,7 @@
 // movement. Candidates of one stream share its projections, those of one bandwidth its features.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/model/trainer_impl.h"
 
@@ -11,6 +12,9 @@ namespace {
 // Features of a mini-batch are kept between scoring and updating up to this size (of all bandwidths
 // together), and computed again beyond it.
 constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
+
+// Features that a Gram matrix is made of at least, per row of the batch, at step constant 1.
+constexpr double kGramFeaturesPerRow = 4;
 
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
 constexpr double kSmallestScale = 1e-6;
@@ -144,6 +148,21 @@ void Trainer::Impl::MaskedFeatures(const StreamWork& work, size_t first_panel, s
   for (uint64_t f = end; f < (first_panel + num_panels) * kPanelWidth; ++f) clear(f);
 }
 
+// A Gram matrix of fewer features than the model has is as good while its noise, of norm about
+// 2 (rows / features)^(1/2), stays well below what the step is damped by. Which features: see
+// Evaluate.
+size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) const {
+  const size_t all = FeatureChunks(state_.num_features).size();
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const size_t c : bandwidth.candidates) {
+    smallest = std::min(smallest, state_.candidates[c].step_constant);
+  }
+  if (!(smallest > 0)) return all;
+  const double features = kGramFeaturesPerRow * static_cast<double>(rows) / smallest;
+  const double chunks = std::ceil(features / (FeatureChunks::kPanelsPerChunk * kPanelWidth));
+  return chunks < static_cast<double>(all) ? static_cast<size_t>(chunks) : all;
+}
+
 void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
   const size_t rows = work.x.rows, outputs = state_.num_outputs;
   const size_t panel_floats = rows * kPanelWidth;
@@ -164,6 +183,18 @@ void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
         if (kept.size() < floats) kept.resize(floats);
         bandwidth.features = kept.data();
       }
+    }
+  }
+
+  // Each step takes the next chunks for its Gram matrices, so that none is favoured.
+  const size_t num_chunks = FeatureChunks(num_features).size();
+  const size_t first_gram = num_chunks == 0 ? 0 : state_.updates % num_chunks;
+  const auto in_gram = [&](const BandwidthWork& bandwidth, size_t chunk) {
+    return (chunk + num_chunks - first_gram) % num_chunks < bandwidth.gram_chunks;
+  };
+  for (StreamWork& stream : work.streams) {
+    for (BandwidthWork& bandwidth : stream.bandwidths) {
+      bandwidth.gram_chunks = with_gram ? GramChunks(bandwidth, rows) : 0;
     }
   }
 
@@ -199,7 +230,7 @@ void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
           FeatureSums(out[b], chunk.num_panels, rows, candidate.average.values.data() + offset,
                       outputs, average_sums.data());
         }
-        if (with_gram) {
+        if (in_gram(stream.bandwidths[b], i)) {
           std::vector<float>& gram = grams[i * bandwidths + next];
           gram.resize(rows * rows);
           FeatureGram(out[b], chunk.num_panels, rows, gram.data());
@@ -215,8 +246,12 @@ void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
       if (with_gram) {
         bandwidth.gram.assign(rows * rows, 0);
         for (size_t i = 0; i < chunks.size(); ++i) {
+          if (!in_gram(bandwidth, i)) continue;
           const std::vector<float>& gram = grams[i * bandwidths + next];
           for (size_t k = 0; k < gram.size(); ++k) bandwidth.gram[k] += gram[k];
+          bandwidth.gram_features +=
+              std::min<uint64_t>(num_features - chunks[i].first_panel * kPanelWidth,
+                                 chunks[i].num_panels * kPanelWidth);
         }
       }
       ++next;
@@ -259,6 +294,7 @@ void Trainer::Impl::EvaluateRange(const Range& range, Work& work) {
     });
     for (size_t b = 0; b < bandwidths; ++b) {
       stream.bandwidths[b].gram.assign(rows * rows, 0);
+      stream.bandwidths[b].gram_features = range.size;
       for (size_t i = 0; i < chunks.size(); ++i) {
         const std::vector<float>& gram = grams[i * bandwidths + b];
         for (size_t k = 0; k < gram.size(); ++k) stream.bandwidths[b].gram[k] += gram[k];
@@ -310,7 +346,8 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
                         {derivative.data() + i * outputs, outputs});
     }
     std::vector<double> gram = job.stream->bandwidths[job.bandwidth].gram;
-    for (double& value : gram) value /= static_cast<double>(range.size);
+    const uint64_t gram_features = job.stream->bandwidths[job.bandwidth].gram_features;
+    for (double& value : gram) value /= static_cast<double>(gram_features);
     StepInput input;
     input.update = state_.updates;
     input.rows = rows;

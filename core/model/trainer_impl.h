@@ -62,8 +62,10 @@ class Trainer::Impl {
   struct BandwidthWork {
     double bandwidth = 1;
     std::vector<size_t> candidates;
-    float* features = nullptr;  // [panel][row][16] of all features, if they are kept
-    std::vector<double> gram;   // [rows][rows], sums
+    float* features = nullptr;   // [panel][row][16] of all features, if they are kept
+    std::vector<double> gram;    // [rows][rows], sums
+    uint64_t gram_features = 0;  // that the sums are over
+    size_t gram_chunks = 0;      // chunks of features that the Gram matrix is taken from
   };
   struct StreamWork {
     const Stream* stream = nullptr;
@@ -135,6 +137,7 @@ class Trainer::Impl {
   uint64_t FeatureLimit() const;
   Range NextRange(size_t rows) const;
   void PlanWork(CandidateFilter takes_part, Work& work);
+  size_t GramChunks(const BandwidthWork& bandwidth, size_t rows) const;
   // Scores of all candidates in `work`; Gram matrices over all features if the rule needs them.
   void Evaluate(bool with_averages, Work& work);
   // For rules of the newest block: its features' Gram matrices.

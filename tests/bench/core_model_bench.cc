@@ -46,12 +46,21 @@ SampleBatch Rows(size_t count, size_t dim, size_t labels) {
 
 // A model that has all its features.
 struct Grown {
-  Grown(size_t dim, size_t labels, uint32_t features, Executor& executor)
+  // bandwidths x step_constants candidates without a learned metric.
+  Grown(size_t dim, size_t labels, uint32_t features, Executor& executor, size_t bandwidths = 1,
+        size_t step_constants = 1)
       : rows(Rows(1024, dim, labels)) {
     config.loss.name = labels > 2 ? "softmax" : "logistic";
     config.max_features = config.block_features = features;
     config.batch_rows = kBatchRows;
     config.seed = kSeed;
+    if (bandwidths > 0) {
+      config.candidates.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
+      config.candidates.bandwidth_scales.resize(bandwidths);
+      config.candidates.step_constants = {0.1, 0.3, 1, 3};
+      config.candidates.step_constants.resize(step_constants);
+      config.input_metric = InputMetric::kOff;
+    }
     if (!CompleteConfig(config).ok()) std::abort();
     trainer = *Trainer::Create(config, {&executor, &budget});
     Learn(rows.size() / kBatchRows);
@@ -98,6 +107,33 @@ BENCHMARK(TrainingStep)
     ->Args({54, 2, 8192})
     ->Args({123, 2, 8192})
     ->Args({784, 10, 8192});
+
+// What racing candidates cost: 1, 20 (a new model), and about what is left after pruning.
+void TrainingRace(benchmark::State& state) {
+  InlineExecutor executor;
+  const auto dim = static_cast<size_t>(state.range(0));
+  Grown one(dim, 2, 8192, executor);
+  Grown race(dim, 2, 8192, executor, static_cast<size_t>(state.range(1)),
+             static_cast<size_t>(state.range(2)));
+  double best_one = 1e9, best = 1e9;
+  for (auto _ : state) {
+    const double start = bench::ThreadSeconds();
+    one.Learn(1);
+    const double middle = bench::ThreadSeconds();
+    race.Learn(1);
+    const double end = bench::ThreadSeconds();
+    state.SetIterationTime(end - middle);
+    best_one = std::min(best_one, middle - start);
+    best = std::min(best, end - middle);
+  }
+  state.counters["rows_per_s"] = kBatchRows / best;
+  state.counters["rows_per_s_of_one"] = kBatchRows / best_one;
+  state.counters["times_one"] = best / best_one;
+}
+BENCHMARK(TrainingRace)
+    ->UseManualTime()
+    ->ArgNames({"dim", "bandwidths", "step_constants"})
+    ->ArgsProduct({{8, 54, 123, 784}, {5}, {1, 4}});
 
 void Evaluate(benchmark::State& state) {
   const auto dim = static_cast<size_t>(state.range(0));
