@@ -242,9 +242,9 @@ void Trainer::Impl::FinishWarmUp() {
   streams_.emplace(generation.id, MakeStream(generation));
   state_.generations.push_back(generation);
   const std::vector<double> rule_default = {0};
-  AddCandidates(generation, config_.candidates.step_constants.empty()
-                                ? rule_default
-                                : config_.candidates.step_constants);
+  AddCandidates(
+      generation, config_.candidates.bandwidth_scales,
+      config_.candidates.step_constants.empty() ? rule_default : config_.candidates.step_constants);
   state_.warm = true;
   FitMemory();
 

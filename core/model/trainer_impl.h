@@ -152,7 +152,8 @@ class Trainer::Impl {
   // trainer_race.cc: who is served, who stays, who joins.
   Choice ServedChoice() const;
   double BestLoss(const CandidateState& candidate) const;
-  void AddCandidates(const GenerationState& generation, std::span<const double> step_constants);
+  void AddCandidates(const GenerationState& generation, std::span<const double> scales,
+                     std::span<const double> step_constants);
   void KeepCandidates(CandidateFilter keep);
   void PruneStepConstants(uint64_t generation);
   void PruneGenerations();

@@ -18,6 +18,9 @@ constexpr uint64_t kPruneRows = 4096;
 constexpr uint64_t kFirstGenerationRows = 2048;
 constexpr size_t kGradientRows = 2000;
 constexpr size_t kMedianRows = 1000;
+// Bandwidths of a new generation, and the smallest step constant it may try.
+constexpr size_t kNewBandwidths = 3;
+constexpr double kSmallestNewStepConstant = 0.01;
 // Older candidates that race a new generation.
 constexpr size_t kOldRacers = 3;
 // The generation without a metric stays until its best loss is this much worse, after this many
@@ -58,10 +61,10 @@ Trainer::Impl::Choice Trainer::Impl::ServedChoice() const {
   return best;
 }
 
-void Trainer::Impl::AddCandidates(const GenerationState& generation,
+void Trainer::Impl::AddCandidates(const GenerationState& generation, std::span<const double> scales,
                                   std::span<const double> step_constants) {
   const double unit = generation.median_distance;
-  for (const double scale : config_.candidates.bandwidth_scales) {
+  for (const double scale : scales) {
     for (const double step_constant : step_constants) {
       CandidateState candidate;
       candidate.generation = generation.id;
@@ -206,13 +209,23 @@ void Trainer::Impl::MakeGenerations() {
   }
   if (made.empty()) return;
 
-  // The step constants of the new candidates: the best so far, and one smaller.
+  // The new candidates: step constants of the best so far and a third of it, and the bandwidths of
+  // the grid that are nearest to the best, as multiples of the median distance.
   std::vector<double> step_constants = {served.step_constant};
-  double smaller = 0;
-  for (const double constant : config_.candidates.step_constants) {
-    if (constant < served.step_constant) smaller = std::max(smaller, constant);
+  const double smaller = std::max(kSmallestNewStepConstant, served.step_constant / 3);
+  if (smaller < served.step_constant) step_constants.push_back(smaller);
+  double unit = 1;
+  for (const GenerationState& generation : state_.generations) {
+    if (generation.id == served.generation) unit = generation.median_distance;
   }
-  if (smaller > 0) step_constants.push_back(smaller);
+  std::vector<double> scales = config_.candidates.bandwidth_scales;
+  const auto distance = [&](double scale) {
+    const double ratio = scale * unit / served.bandwidth;
+    return std::max(ratio, 1 / ratio);
+  };
+  std::stable_sort(scales.begin(), scales.end(),
+                   [&](double a, double b) { return distance(a) < distance(b); });
+  scales.resize(std::min(scales.size(), kNewBandwidths));
 
   // The old ones: the best, and all bandwidths without a metric.
   std::vector<double> losses;
@@ -229,7 +242,7 @@ void Trainer::Impl::MakeGenerations() {
   for (GenerationState& generation : made) {
     streams_.emplace(generation.id, MakeStream(generation));
     state_.generations.push_back(std::move(generation));
-    AddCandidates(state_.generations.back(), step_constants);
+    AddCandidates(state_.generations.back(), scales, step_constants);
   }
   FitMemory();
   const SampleBatch known = LastRows(state_.recent, kRecentRows);
