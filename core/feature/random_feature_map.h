@@ -46,6 +46,7 @@ class RandomFeatureMap {
   RandomFeatureMap& operator=(const RandomFeatureMap&) = delete;
 
   size_t input_dim() const { return input_dim_; }
+  uint64_t seed() const { return seed_; }
   // The same features of wider inputs (more coordinates, the first ones unchanged). keep: with the
   // same cache budget, else without a cache.
   std::shared_ptr<const RandomFeatureMap> Widen(size_t input_dim, bool keep) const;

@@ -105,6 +105,7 @@ void Add(Digest128& digest, const ValidationState& validation) {
 
 void Add(Digest128& digest, const CoefficientState& coefficients) {
   digest.AddDouble(coefficients.scale);
+  digest.AddDouble(coefficients.threshold.value);
   Add(digest, coefficients.values);
   Add(digest, coefficients.validation);
 }
@@ -125,8 +126,12 @@ std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerStat
   Add(digest, state.warmup);
   Add(digest, state.input_shift);
   Add(digest, state.input_inverse_scale);
-  digest.AddDouble(state.target_offset);
-  digest.AddDouble(state.target_scale);
+  Add(digest, state.target_offsets);
+  Add(digest, state.target_scales);
+  digest.AddDouble(state.population_weights[0]);
+  digest.AddDouble(state.population_weights[1]);
+  digest.AddU64(state.variance_generation);
+  digest.AddDouble(state.variance_bandwidth);
   Add(digest, state.kernel_parameters);
   Add(digest, state.rule_parameters);
   Add(digest, state.labels);

@@ -15,15 +15,15 @@ constexpr ParameterDoc kParameters[] = {
 };
 
 // Immutable. The implicit (proximal) step of a mini-batch on all features in use: with K the
-// batch's empirical kernel matrix and h the loss's curvature,
-//   (h K + (c + nu b) diag(1 / weight)) v = l',   coefficients -= features' v / num_features,
+// batch's empirical kernel matrix and h the loss's curvature at each row,
+//   (K + (c + nu b) diag(1 / (weight h))) v = l' / h,   coefficients -= features' v / num_features,
 // the minimiser of the batch's quadratic bound plus (c / 2 b) |change|^2 + (nu / 2)
 // |coefficients|^2. No step-size schedule; invariant to how rows are cut into batches, to first
 // order.
 class Proximal final : public UpdateRule {
  public:
-  Proximal(double step_constant, double l2_penalty, double curvature)
-      : step_constant_(step_constant), l2_penalty_(l2_penalty), curvature_(curvature) {}
+  Proximal(double step_constant, double l2_penalty)
+      : step_constant_(step_constant), l2_penalty_(l2_penalty) {}
   bool updates_all_features() const override { return true; }
   bool needs_gram() const override { return true; }
 
@@ -31,10 +31,14 @@ class Proximal final : public UpdateRule {
     const size_t b = input.rows;
     const auto rows = static_cast<double>(b);
     const double ridge = step_constant_ + l2_penalty_ * rows;
-    std::vector<double> system(b * b);
-    for (size_t i = 0; i < b * b; ++i) system[i] = curvature_ * input.gram[i];
-    for (size_t i = 0; i < b; ++i) system[i * b + i] += ridge / input.weights[i];
+    std::vector<double> system(input.gram.begin(), input.gram.end());
     std::vector<double> dual(input.derivative.begin(), input.derivative.end());
+    for (size_t i = 0; i < b; ++i) {
+      system[i * b + i] += ridge / (input.weights[i] * input.curvatures[i]);
+      for (size_t k = 0; k < input.num_outputs; ++k) {
+        dual[i * input.num_outputs + k] /= input.curvatures[i];
+      }
+    }
     SolvePositiveDefinite(b, input.num_outputs, system, dual);
     StepOutput out;
     out.decay = 1 - l2_penalty_ * rows / ridge;
@@ -45,7 +49,7 @@ class Proximal final : public UpdateRule {
   }
 
  private:
-  double step_constant_, l2_penalty_, curvature_;
+  double step_constant_, l2_penalty_;
 };
 
 }  // namespace
@@ -57,9 +61,8 @@ UpdateRuleEntry ProximalRule() {
           .default_l2_penalty = 0,
           .measure = nullptr,
           .make = [](const ParameterMap& parameters, double l2_penalty,
-                     const Loss& loss) -> std::unique_ptr<const UpdateRule> {
-            return std::make_unique<Proximal>(parameters.at("step_constant"), l2_penalty,
-                                              loss.curvature());
+                     const Loss&) -> std::unique_ptr<const UpdateRule> {
+            return std::make_unique<Proximal>(parameters.at("step_constant"), l2_penalty);
           }};
 }
 

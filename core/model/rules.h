@@ -8,6 +8,7 @@ namespace kernelstream {
 
 UpdateRuleEntry ProximalRule();
 UpdateRuleEntry NewestBlockRule();
+UpdateRuleEntry BlockNewtonRule();
 
 }  // namespace kernelstream
 

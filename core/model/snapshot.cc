@@ -88,9 +88,15 @@ Prediction Snapshot::Link(std::span<const double> scores) const {
   Prediction prediction;
   prediction.scores.assign(scores.begin(), scores.end());
   if (loss_->task() == Task::kRegression) {
-    prediction.value = scores[0] * resolved_.target_scale + resolved_.target_offset;
+    for (size_t k = 0; k < scores.size(); ++k) {
+      const TargetScaling scaling =
+          k < resolved_.targets.size() ? resolved_.targets[k] : TargetScaling();
+      prediction.values.push_back(scores[k] * scaling.scale + scaling.offset);
+    }
+    prediction.value = prediction.values[0];
     return prediction;
   }
+  prediction.value = scores[0] - threshold_;  // below 0: novel; density ratios: log p / q
   if (!HasLabels(loss_->task())) return prediction;
   size_t best = 0;
   if (loss_->task() == Task::kBinary) {
@@ -110,7 +116,7 @@ absl::StatusOr<double> Snapshot::LossTarget(const TargetView& target) const {
   if (loss_->task() == Task::kRegression) {
     return (target.value - resolved_.target_offset) / resolved_.target_scale;
   }
-  if (loss_->task() == Task::kNovelty) return 0;
+  if (loss_->task() == Task::kNovelty) return threshold_;
   if (loss_->task() == Task::kDensityRatio) return LossTargetOf(target.population);
   const std::optional<uint32_t> index = table_->Find(target);
   if (!index.has_value()) {
@@ -118,6 +124,66 @@ absl::StatusOr<double> Snapshot::LossTarget(const TargetView& target) const {
                                             Shortened(RowRules::CanonicalLabel(target)), "\""));
   }
   return LossTargetOf(loss_->task(), *index);
+}
+
+absl::Status Snapshot::AppendLossTargets(const TargetView& target, std::vector<double>& out) const {
+  if (loss_->task() != Task::kRegression || target.kind != TargetKind::kVector) {
+    if (loss_->task() == Task::kRegression && num_outputs_ != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the row has 1 target; the model has ", num_outputs_));
+    }
+    const absl::StatusOr<double> one = LossTarget(target);
+    if (one.ok()) out.push_back(*one);
+    return one.status();
+  }
+  if (target.values.size() != num_outputs_) {
+    return absl::InvalidArgumentError(absl::StrCat("the row has ", target.values.size(),
+                                                   " targets; the model has ", num_outputs_));
+  }
+  for (size_t k = 0; k < num_outputs_; ++k) {
+    const TargetScaling scaling =
+        k < resolved_.targets.size() ? resolved_.targets[k] : TargetScaling();
+    out.push_back((target.values[k] - scaling.offset) / scaling.scale);
+  }
+  return absl::OkStatus();
+}
+
+void Snapshot::Assess(const SampleBatch& rows, Executor& executor, RowUncertainty* out) const {
+  const size_t dimension = std::max(DimensionFor(rows), variance_features_->input_dim());
+  const auto wide = [&](const std::shared_ptr<const RandomFeatureMap>& map) {
+    return map != nullptr && dimension > map->input_dim() ? map->Widen(dimension, /*keep=*/false)
+                                                          : map;
+  };
+  const auto first_map = wide(variance_features_), second_map = wide(second_features_);
+  const size_t panels = variance_->num_features() / kPanelWidth;
+  const size_t tiles = (rows.size() + kRowsPerTile - 1) / kRowsPerTile;
+  executor.ParallelFor(tiles, [&](size_t tile) {
+    const size_t first = tile * kRowsPerTile;
+    const size_t count = std::min(kRowsPerTile, rows.size() - first);
+    std::vector<float> x(count * dimension), mapped(count * dimension);
+    for (size_t i = 0; i < count; ++i) {
+      scaling_->Apply(rows.row(first + i), dimension, x.data() + i * dimension);
+    }
+    variance_metric_->Apply({x.data(), count, dimension}, mapped.data());
+    const auto features = [&](const std::shared_ptr<const RandomFeatureMap>& map) {
+      std::vector<float> values(map == nullptr ? 0 : panels * count * kPanelWidth);
+      for (size_t p = 0; map != nullptr && p < panels; p += kPanelsPerBlock) {
+        map->Features(
+            {mapped.data(), count, dimension}, static_cast<float>(variance_inverse_bandwidth_), p,
+            std::min(kPanelsPerBlock, panels - p), values.data() + p * count * kPanelWidth);
+      }
+      return values;
+    };
+    const std::vector<float> one = features(first_map), two = features(second_map);
+    variance_->Assess(rows, first, count, {one.data(), two.data()}, out + first);
+  });
+}
+
+void Snapshot::AddUncertainty(const RowUncertainty& uncertainty, Prediction& prediction) const {
+  const double scale = resolved_.target_scale;
+  if (uncertainty.variance.has_value()) prediction.variance = *uncertainty.variance * scale * scale;
+  prediction.interval = {prediction.value - uncertainty.below * scale,
+                         prediction.value + uncertainty.above * scale};
 }
 
 }  // namespace kernelstream

@@ -20,6 +20,7 @@
 #include "core/model/sample_batch.h"
 #include "core/model/scaling.h"
 #include "core/model/validation.h"
+#include "core/model/variance_estimator.h"
 
 namespace kernelstream {
 
@@ -49,8 +50,9 @@ struct ResolvedConfig {
   ParameterMap kernel_parameters;  // complete once the warm-up has ended
   ParameterMap rule_parameters;    // complete once the warm-up has ended, with what was measured
   uint32_t standardized_inputs = 0;
-  double target_offset = 0;
+  double target_offset = 0;  // of the first target
   double target_scale = 1;
+  std::vector<TargetScaling> targets;    // regression: one per output
   Averaging serving = Averaging::kLast;  // kLast, kPolynomial or kUniform
   std::vector<CandidateReport> candidates;
 };
@@ -91,6 +93,18 @@ class Snapshot final : public RefCounted {
   // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model
   // does not know.
   absl::StatusOr<double> LossTarget(const TargetView& target) const;
+  // The same, appended to `out`: one value, or one per output for a regression with several (then
+  // INVALID_ARGUMENT for a row with another number of targets).
+  absl::Status AppendLossTargets(const TargetView& target, std::vector<double>& out) const;
+  // kNovelty: rows that score below are novel.
+  double threshold() const { return threshold_; }
+
+  // True if predictions have an uncertainty (the config names a method and the warm-up has ended).
+  bool has_uncertainty() const { return variance_ != nullptr; }
+  // Of each row, standardised. out: [rows.size()]. As Score, of which it is independent.
+  void Assess(const SampleBatch& rows, Executor& executor, RowUncertainty* out) const;
+  // Puts it into a prediction, in target units.
+  void AddUncertainty(const RowUncertainty& uncertainty, Prediction& prediction) const;
 
  private:
   friend class Trainer;
@@ -115,6 +129,12 @@ class Snapshot final : public RefCounted {
   ValidationMetrics validation_;
   std::vector<ModelWarning> warnings_;
   uint64_t drift_reports_ = 0;
+  double threshold_ = 0;
+  // Null without uncertainty, the last one also for methods with one family of features.
+  std::shared_ptr<const PredictiveVariance> variance_;
+  std::shared_ptr<const LearnedMetric> variance_metric_;
+  std::shared_ptr<const RandomFeatureMap> variance_features_, second_features_;
+  double variance_inverse_bandwidth_ = 1;
   std::array<uint8_t, 16> fingerprint_{};
 };
 

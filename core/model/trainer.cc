@@ -61,8 +61,17 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->resolved_.kernel_parameters = state.kernel_parameters;
   snapshot->resolved_.rule_parameters = state.rule_parameters;
   snapshot->resolved_.standardized_inputs = impl_->scaling()->num_standardized();
-  snapshot->resolved_.target_offset = served.targets.offset;
-  snapshot->resolved_.target_scale = served.targets.scale;
+  if (!served.targets.empty()) {
+    snapshot->resolved_.target_offset = served.targets[0].offset;
+    snapshot->resolved_.target_scale = served.targets[0].scale;
+  }
+  snapshot->resolved_.targets = std::move(served.targets);
+  snapshot->threshold_ = served.threshold;
+  snapshot->variance_ = std::move(served.variance);
+  snapshot->variance_metric_ = std::move(served.variance_stream.metric);
+  snapshot->variance_features_ = std::move(served.variance_stream.features);
+  snapshot->second_features_ = std::move(served.second_stream.features);
+  snapshot->variance_inverse_bandwidth_ = served.variance_inverse_bandwidth;
   return Ref<Snapshot>::Adopt(snapshot.release());
 }
 

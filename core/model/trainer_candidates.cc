@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/model/row_loss.h"
 #include "core/model/trainer_impl.h"
 
 namespace kernelstream {
@@ -340,10 +341,15 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
   options_.executor->ParallelFor(jobs.size(), [&](size_t j) {
     Job& job = jobs[j];
     const std::vector<double>& scores = work.last_scores[job.candidate];
-    std::vector<double> derivative(scores.size());
+    std::vector<double> derivative(scores.size()), curvatures(rows), thresholds;
+    const size_t per_row = work.targets_per_row;
+    const std::span<const double> targets =
+        TargetsFor(work, state_.candidates[job.candidate].last, thresholds);
     for (size_t i = 0; i < rows; ++i) {
-      loss_->Derivative({scores.data() + i * outputs, outputs}, work.targets[i],
-                        {derivative.data() + i * outputs, outputs});
+      const std::span<const double> row(scores.data() + i * outputs, outputs);
+      const auto row_targets = targets.subspan(i * per_row, per_row);
+      RowDerivative(*loss_, row, row_targets, {derivative.data() + i * outputs, outputs});
+      curvatures[i] = RowCurvature(*loss_, row, row_targets);
     }
     std::vector<double> gram = job.stream->bandwidths[job.bandwidth].gram;
     const uint64_t gram_features = job.stream->bandwidths[job.bandwidth].gram_features;
@@ -354,6 +360,7 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     input.num_outputs = outputs;
     input.range_size = range.size;
     input.derivative = derivative;
+    input.curvatures = curvatures;
     input.weights = work.weights;
     input.gram = gram;
     StepOutput output = rules_[job.candidate]->Step(input);

@@ -15,6 +15,16 @@ namespace {
 // Row losses a served model shows before a report is old news.
 constexpr uint64_t kDriftNewsRows = 16384;
 
+// Target k of all rows, as it was sent.
+std::vector<double> TargetColumn(const SampleBatch& rows, size_t k) {
+  std::vector<double> column(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TargetView target = rows.target(i);
+    column[i] = target.kind == TargetKind::kVector ? target.values[k] : target.value;
+  }
+  return column;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelConfig& config,
@@ -49,11 +59,15 @@ Trainer::Impl::Impl(const ModelConfig& config, TrainerState state, const Options
   reservoir_.Restore(std::exchange(state_.reservoir, {}));
 }
 
-bool Trainer::Impl::keeps_recent() const { return config_.input_metric != InputMetric::kOff; }
+bool Trainer::Impl::keeps_recent() const {
+  return config_.input_metric != InputMetric::kOff ||
+         config_.variance.method != VarianceMethod::kNone;
+}
 
 TrainerState Trainer::Impl::Save() const {
   TrainerState state = state_;
   state.reservoir = reservoir_.Save();
+  if (variance_ != nullptr) state.variance = variance_->state();
   state.fingerprint = CurrentFingerprint();
   return state;
 }
@@ -88,6 +102,15 @@ absl::Status Trainer::Impl::CheckWarmState() const {
     }
     if (!used.emplace(generation.id, false).second) return damaged("generations repeat");
   }
+  if (loss_->task() == Task::kRegression && (state_.target_scales.size() != state_.num_outputs ||
+                                             state_.target_offsets.size() != state_.num_outputs)) {
+    return damaged("target scales have the wrong size");
+  }
+  if (config_.variance.method != VarianceMethod::kNone &&
+      !(state_.variance_bandwidth >= kSmallestBandwidth &&
+        used.contains(state_.variance_generation))) {
+    return damaged("kernel of the variance is missing");
+  }
   const size_t values = PanelsFor(state_.num_features) * state_.num_outputs * kPanelWidth;
   for (const CandidateState& candidate : state_.candidates) {
     if (candidate.last.values.size() != values ||
@@ -102,7 +125,9 @@ absl::Status Trainer::Impl::CheckWarmState() const {
     generation->second = true;
   }
   for (const auto& [id, is_used] : used) {
-    if (!is_used) return damaged("generation has no candidate");
+    const bool for_variance =
+        config_.variance.method != VarianceMethod::kNone && id == state_.variance_generation;
+    if (!is_used && !for_variance) return damaged("generation has no candidate");
   }
   if (state_.candidates.empty()) return damaged("candidates are missing");
   return absl::OkStatus();
@@ -120,7 +145,15 @@ absl::Status Trainer::Impl::BuildWarmParts() {
   for (const CandidateState& candidate : state_.candidates) {
     rules_.push_back(MakeRule(candidate));
   }
-  return absl::OkStatus();
+  MakeVariance();
+  if (variance_ == nullptr) return absl::OkStatus();
+  StartVariance();
+  return variance_->Restore(std::exchange(state_.variance, {}));
+}
+
+void Trainer::Impl::MakeVariance() {
+  if (config_.variance.method == VarianceMethod::kNone || state_.num_outputs != 1) return;
+  variance_ = std::make_unique<VarianceEstimator>(config_, state_.target_scales[0]);
 }
 
 Trainer::Impl::Stream Trainer::Impl::MakeStream(const GenerationState& generation) const {
@@ -171,7 +204,10 @@ void Trainer::Impl::Step(const SampleBatch& batch, size_t first, size_t count, u
 
 void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count) {
   for (size_t i = first; i < first + count; ++i) {
-    if (!LossTarget(batch.target(i)).ok()) {
+    const TargetView target = batch.target(i);
+    const bool learnable =
+        loss_->task() == Task::kRegression ? NoteTargetSize(target).ok() : LabelTarget(target).ok();
+    if (!learnable) {
       ++state_.rows_skipped;
       continue;
     }
@@ -189,11 +225,9 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   const size_t dimension = state_.input_dim;
   std::vector<float> inputs(rows.size() * dimension);
-  std::vector<double> targets(rows.size());
   const InputScaling raw;
   for (size_t i = 0; i < rows.size(); ++i) {
     raw.Apply(rows.row(i), dimension, inputs.data() + i * dimension);
-    targets[i] = rows.target(i).value;
   }
   const ConstMatrixView x(inputs.data(), rows.size(), dimension);
   const bool standardize =
@@ -208,9 +242,11 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
     }
   }
   if (loss_->task() == Task::kRegression) {
-    const TargetScaling scaling = TargetScaling::FromTargets(targets);
-    state_.target_offset = scaling.offset;
-    state_.target_scale = scaling.scale;
+    for (size_t k = 0; k < state_.num_outputs; ++k) {
+      const TargetScaling scaling = TargetScaling::FromTargets(TargetColumn(rows, k));
+      state_.target_offsets.push_back(scaling.offset);
+      state_.target_scales.push_back(scaling.scale);
+    }
   }
 
   state_.kernel_parameters = config_.kernel.parameters;
@@ -247,6 +283,11 @@ void Trainer::Impl::FinishWarmUp() {
       config_.candidates.step_constants.empty() ? rule_default : config_.candidates.step_constants);
   state_.warm = true;
   FitMemory();
+  MakeVariance();
+  if (variance_ != nullptr) {
+    state_.variance_bandwidth = generation.median_distance;
+    StartVariance();
+  }
 
   for (size_t i = 0; i < rows.size(); i += config_.batch_rows) {
     ++state_.step;
@@ -276,7 +317,9 @@ std::vector<ModelWarning> Trainer::Impl::Warnings() const {
 Trainer::Impl::Served Trainer::Impl::ServedModel() const {
   Served served;
   served.constant.assign(state_.num_outputs, 0);
-  served.targets = {state_.target_offset, state_.target_scale};
+  for (size_t k = 0; k < state_.target_scales.size(); ++k) {
+    served.targets.push_back({state_.target_offsets[k], state_.target_scales[k]});
+  }
   if (state_.warm) {
     const Choice choice = ServedChoice();
     const CandidateState& candidate = state_.candidates[choice.candidate];
@@ -287,7 +330,17 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     served.values = coefficients.values;
     served.scale = coefficients.scale;
     served.inverse_bandwidth = 1 / candidate.bandwidth;
-    served.validation = MetricsOf(*loss_, coefficients.validation, state_.target_scale);
+    const double first_scale = state_.target_scales.empty() ? 1 : state_.target_scales[0];
+    served.validation = MetricsOf(*loss_, coefficients.validation, first_scale);
+    served.validation.recent = MetricsOf(*loss_, state_.metrics.recent, state_.target_scales);
+    served.validation.total = MetricsOf(*loss_, state_.metrics.total, state_.target_scales);
+    served.threshold = coefficients.threshold.value;
+    if (variance_ != nullptr) {
+      served.variance = variance_->Publish();
+      served.variance_stream = variance_stream_;
+      served.second_stream = second_stream_;
+      served.variance_inverse_bandwidth = 1 / state_.variance_bandwidth;
+    }
     if (choice.average) {
       served.serving =
           config_.averaging == Averaging::kUniform ? Averaging::kUniform : Averaging::kPolynomial;
@@ -311,21 +364,23 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     return served;
   }
   // Until the warm-up has ended: the best constant for the rows so far.
+  if (state_.warmup.empty() || loss_->task() == Task::kNovelty) return served;
   std::vector<double> targets, weights;
-  for (size_t i = 0; i < state_.warmup.size(); ++i) {
-    targets.push_back(state_.warmup.target(i).value);
-    weights.push_back(state_.warmup.weight(i));
-  }
-  if (targets.empty()) return served;
-  if (loss_->task() == Task::kRegression) served.targets = TargetScaling::FromTargets(targets);
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (loss_->task() == Task::kRegression) {
-      targets[i] = (targets[i] - served.targets.offset) / served.targets.scale;
-    } else if (loss_->task() == Task::kDensityRatio) {
-      targets[i] = LossTargetOf(state_.warmup.target(i).population);
-    } else if (HasLabels(loss_->task())) {
-      targets[i] = LossTargetOf(loss_->task(), *table_->Find(state_.warmup.target(i)));
+  for (size_t i = 0; i < state_.warmup.size(); ++i) weights.push_back(state_.warmup.weight(i));
+  if (loss_->task() == Task::kRegression) {
+    for (size_t k = 0; k < state_.num_outputs; ++k) {
+      targets = TargetColumn(state_.warmup, k);
+      const TargetScaling scaling = TargetScaling::FromTargets(targets);
+      for (double& target : targets) target = (target - scaling.offset) / scaling.scale;
+      loss_->BestConstant(targets, weights, std::span(served.constant).subspan(k, 1));
+      served.targets.push_back(scaling);
     }
+    return served;
+  }
+  for (size_t i = 0; i < state_.warmup.size(); ++i) {
+    const TargetView target = state_.warmup.target(i);
+    targets.push_back(HasLabels(loss_->task()) ? LossTargetOf(loss_->task(), *table_->Find(target))
+                                               : LossTargetOf(target.population));
   }
   loss_->BestConstant(targets, weights, served.constant);
   return served;

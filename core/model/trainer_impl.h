@@ -16,6 +16,7 @@
 #include "core/model/scaling.h"
 #include "core/model/trainer.h"
 #include "core/model/update_rule.h"
+#include "core/model/variance_estimator.h"
 
 namespace kernelstream {
 
@@ -23,6 +24,12 @@ namespace kernelstream {
 // the other members follow from config and state.
 class Trainer::Impl {
  public:
+  // What follows from a GenerationState.
+  struct Stream {
+    std::shared_ptr<const LearnedMetric> metric;
+    std::shared_ptr<const RandomFeatureMap> features;
+  };
+
   // What a snapshot takes over.
   struct Served {
     std::vector<float> values;
@@ -33,8 +40,12 @@ class Trainer::Impl {
     std::vector<double> constant;
     Averaging serving = Averaging::kLast;
     ValidationMetrics validation;
-    TargetScaling targets;
+    std::vector<TargetScaling> targets;  // regression: one per output
     std::vector<CandidateReport> candidates;
+    double threshold = 0;
+    std::shared_ptr<const PredictiveVariance> variance;
+    Stream variance_stream, second_stream;
+    double variance_inverse_bandwidth = 1;
   };
 
   static absl::StatusOr<std::unique_ptr<Impl>> Make(const ModelConfig& config, TrainerState state,
@@ -53,11 +64,6 @@ class Trainer::Impl {
   std::shared_ptr<const InputScaling> scaling() const { return scaling_; }
 
  private:
-  // What follows from a GenerationState.
-  struct Stream {
-    std::shared_ptr<const LearnedMetric> metric;
-    std::shared_ptr<const RandomFeatureMap> features;
-  };
   // Candidates of one bandwidth on one stream share features and Gram matrix.
   struct BandwidthWork {
     double bandwidth = 1;
@@ -76,9 +82,11 @@ class Trainer::Impl {
   // A mini-batch after checks and scaling, and what is computed from it.
   struct Work {
     std::vector<size_t> rows;     // indices into the batch
-    std::vector<double> targets;  // as the loss sees them
-    std::vector<double> weights;
-    std::vector<float> inputs;  // [rows][input_dim], scaled
+    std::vector<double> targets;  // as the loss sees them, [rows][targets_per_row]
+    size_t targets_per_row = 1;
+    std::vector<double> weights;      // as learning counts rows
+    std::vector<double> row_weights;  // as they were sent
+    std::vector<float> inputs;        // [rows][input_dim], scaled
     ConstMatrixView x;
     std::vector<StreamWork> streams;
     // By candidate, empty for those that do not take part: [rows][num_outputs].
@@ -124,8 +132,17 @@ class Trainer::Impl {
   void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Work& work);
   void TakeInputs(const SampleBatch& batch, Work& work);
   void NoteDimension(const SampleBatch& batch, size_t row);
-  absl::StatusOr<double> LossTarget(const TargetView& target);
-  void NoteServedLosses(const Work& work);
+  // Standardised values or the label's index, appended to `out`. INVALID_ARGUMENT: not learnable.
+  absl::Status AppendTargets(const TargetView& target, std::vector<double>& out);
+  absl::Status NoteTargetSize(const TargetView& target);
+  absl::StatusOr<double> LabelTarget(const TargetView& target);
+  void BalancePopulations(Work& work);
+  // work.targets, or the threshold of these coefficients for every row.
+  std::span<const double> TargetsFor(const Work& work, const CoefficientState& coefficients,
+                                     std::vector<double>& thresholds) const;
+  void MoveThresholds(const Work& work);
+  // The served model's errors on rows it has not learned yet.
+  void NoteServed(const Work& work);
   void Validate(const Work& work);
   void UpdateAverage(CandidateState& candidate);
   void Replay(size_t rows);
@@ -149,6 +166,18 @@ class Trainer::Impl {
                       uint64_t end, std::span<float* const> out) const;
   void ResetDiverged(Work& work);
 
+  // trainer_variance.cc: uncertainty under one kernel.
+  // Starts anew from the recent rows if another kernel is served by now; `event`: the race has
+  // just moved, so it is time to look.
+  void ChooseVarianceKernel(bool event);
+  // residuals: standardised, empty for rows that are learned again; intervals (may be null): of
+  // each row around its prediction, from before it was learned.
+  void LearnVariance(const Work& work, std::span<const double> residuals,
+                     std::vector<ScoreInterval>* intervals);
+  void MakeVariance();
+  void StartVariance();
+  Stream SecondStream(const Stream& stream) const;
+
   // trainer_race.cc: who is served, who stays, who joins.
   Choice ServedChoice() const;
   double BestLoss(const CandidateState& candidate) const;
@@ -159,7 +188,8 @@ class Trainer::Impl {
   void PruneGenerations();
   void FitMemory();
   void MakeGenerations();
-  void Race();
+  // True if candidates came or went.
+  bool Race();
 
   const ModelConfig config_;
   const Options options_;
@@ -173,6 +203,8 @@ class Trainer::Impl {
   std::map<uint64_t, Stream> streams_;                    // by generation id
   std::vector<std::unique_ptr<const UpdateRule>> rules_;  // by candidate
   std::vector<std::vector<float>> kept_features_;         // scratch, by bandwidth
+  std::unique_ptr<VarianceEstimator> variance_;           // null without a method
+  Stream variance_stream_, second_stream_;
 };
 
 }  // namespace kernelstream

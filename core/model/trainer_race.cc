@@ -93,8 +93,11 @@ void Trainer::Impl::KeepCandidates(CandidateFilter keep) {
     const bool used =
         std::any_of(state_.candidates.begin(), state_.candidates.end(),
                     [&](const CandidateState& c) { return c.generation == generation.id; });
-    if (!used) streams_.erase(generation.id);
-    return !used;
+    // A variance that is estimated under this stream needs it until another one is chosen.
+    const bool needed =
+        used || (variance_ != nullptr && generation.id == state_.variance_generation);
+    if (!needed) streams_.erase(generation.id);
+    return !needed;
   });
 }
 
@@ -254,10 +257,11 @@ void Trainer::Impl::MakeGenerations() {
   }
 }
 
-void Trainer::Impl::Race() {
-  if (config_.update_rule.name != "proximal") return;
+bool Trainer::Impl::Race() {
+  if (config_.update_rule.name != "proximal") return false;
+  bool moved = false;
   if (!state_.pruned && state_.learned_since_warm >= kPruneRows) {
-    state_.pruned = true;
+    state_.pruned = moved = true;
     if (streams_.contains(0)) PruneStepConstants(0);
     if (config_.replay.ratio > 0 && config_.replay.order == StreamOrder::kDrifting) {
       CandidateState shadow = state_.candidates[ServedChoice().candidate];
@@ -266,17 +270,20 @@ void Trainer::Impl::Race() {
       state_.candidates.push_back(std::move(shadow));
     }
   }
-  if (config_.input_metric == InputMetric::kOff) return;
+  if (config_.input_metric == InputMetric::kOff) return moved;
   if (state_.next_generation_row == 0) state_.next_generation_row = kFirstGenerationRows;
   if (state_.learned_since_warm >= state_.next_generation_row) {
     PruneGenerations();
     MakeGenerations();
     state_.next_generation_row *= 2;
     state_.next_prune_row = state_.learned_since_warm + kPruneRows;
+    moved = true;
   } else if (state_.next_prune_row != 0 && state_.learned_since_warm >= state_.next_prune_row) {
     PruneGenerations();
     state_.next_prune_row = 0;
+    moved = true;
   }
+  return moved;
 }
 
 }  // namespace kernelstream

@@ -10,6 +10,7 @@
 #include "core/base/component.h"
 #include "core/model/sample_batch.h"
 #include "core/model/task_metrics.h"
+#include "core/model/variance_estimator.h"
 
 namespace kernelstream {
 
@@ -29,7 +30,8 @@ struct ValidationState {
 // One set of coefficients: value of feature f, output k = scale * values[panel of f][k][lane of f].
 struct CoefficientState {
   double scale = 1;
-  std::vector<float> values;  // [panel][output][16]
+  NoveltyThreshold threshold;  // kNovelty
+  std::vector<float> values;   // [panel][output][16]
   ValidationState validation;
 };
 
@@ -102,7 +104,10 @@ struct TrainerState {
   bool warm = false;   // the warm-up has ended
   SampleBatch warmup;  // rows kept so far, empty once warm
   std::vector<float> input_shift, input_inverse_scale;
-  double target_offset = 0, target_scale = 1;
+  // Regression: of each target, once warm.
+  std::vector<double> target_offsets, target_scales;
+  // kDensityRatio: weight of the rows so far of denominator and numerator.
+  std::array<double, 2> population_weights{};
   ParameterMap kernel_parameters;  // complete once warm
   ParameterMap rule_parameters;  // complete once warm (with what was measured on the warm-up rows)
   std::vector<std::string> labels;
@@ -116,7 +121,12 @@ struct TrainerState {
   RecentRowsState recent;            // empty unless something needs it
   ReservoirState reservoir;
   DriftState drift;
-  TaskMetricsState metrics;          // of the served predictions
+  TaskMetricsState metrics;  // of the served predictions
+  // Of the kernel (stream and bandwidth) that uncertainty is estimated under; empty without it.
+  VarianceState variance;
+  uint64_t variance_generation = 0;
+  double variance_bandwidth = 0;          // 0: not chosen yet
+  uint64_t next_variance_row = 0;         // learned_since_warm at which it is chosen again
   std::array<uint8_t, 16> fingerprint{};  // of config, step and coefficients
 };
 

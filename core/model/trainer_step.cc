@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/drift_monitor.h"
+#include "core/model/row_loss.h"
 #include "core/model/trainer_impl.h"
 #include "core/model/validation_tracker.h"
 
@@ -27,12 +29,34 @@ constexpr double kFlushRatio = 0.9;
 
 }  // namespace
 
-absl::StatusOr<double> Trainer::Impl::LossTarget(const TargetView& target) {
-  if (loss_->task() == Task::kRegression) {
-    const double standardized = (target.value - state_.target_offset) / state_.target_scale;
-    return std::clamp(standardized, -kFarthestTarget, kFarthestTarget);
+absl::Status Trainer::Impl::NoteTargetSize(const TargetView& target) {
+  if (loss_->task() != Task::kRegression) return absl::OkStatus();
+  const size_t values = target.kind == TargetKind::kVector ? target.values.size() : 1;
+  if (state_.rows_learned == state_.rows_skipped && !state_.warm && state_.warmup.empty()) {
+    state_.num_outputs = static_cast<uint32_t>(values);  // the first row decides
   }
-  if (loss_->task() == Task::kNovelty) return 0;
+  if (values == state_.num_outputs) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the row has ", values, " targets; the model's first row had ", state_.num_outputs));
+}
+
+absl::Status Trainer::Impl::AppendTargets(const TargetView& target, std::vector<double>& out) {
+  if (loss_->task() == Task::kRegression) {
+    if (absl::Status status = NoteTargetSize(target); !status.ok()) return status;
+    for (size_t k = 0; k < state_.num_outputs; ++k) {
+      const double value = target.kind == TargetKind::kVector ? target.values[k] : target.value;
+      const double standardized = (value - state_.target_offsets[k]) / state_.target_scales[k];
+      out.push_back(std::clamp(standardized, -kFarthestTarget, kFarthestTarget));
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<double> index = LabelTarget(target);
+  if (index.ok()) out.push_back(*index);
+  return index.status();
+}
+
+absl::StatusOr<double> Trainer::Impl::LabelTarget(const TargetView& target) {
+  if (loss_->task() == Task::kNovelty) return 0;  // stands for the threshold
   if (loss_->task() == Task::kDensityRatio) return LossTargetOf(target.population);
   uint32_t index = 0;
   if (const auto known = table_->Find(target);
@@ -66,16 +90,18 @@ void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
 
 void Trainer::Impl::TakeTargets(const SampleBatch& batch, size_t first, size_t count, Work& work) {
   for (size_t i = first; i < first + count; ++i) {
-    const auto target = LossTarget(batch.target(i));
-    if (!target.ok()) {
+    if (!AppendTargets(batch.target(i), work.targets).ok()) {
       ++state_.rows_skipped;
       continue;
     }
     work.rows.push_back(i);
-    work.targets.push_back(*target);
     work.weights.push_back(batch.weight(i));
     NoteDimension(batch, i);
   }
+  if (work.rows.empty()) return;
+  work.targets_per_row = work.targets.size() / work.rows.size();
+  work.row_weights = work.weights;
+  if (loss_->task() == Task::kDensityRatio) BalancePopulations(work);
   if (loss_->task() == Task::kMulticlass) {
     GrowOutputs(static_cast<uint32_t>(table_->labels().size()));
   }
@@ -84,6 +110,26 @@ void Trainer::Impl::TakeTargets(const SampleBatch& batch, size_t first, size_t c
       stream.features = stream.features->Widen(state_.input_dim, /*keep=*/true);
     }
   }
+}
+
+void Trainer::Impl::BalancePopulations(Work& work) {
+  // Each population counts as much as the other, whatever their shares of the stream are.
+  std::array<double, 2>& totals = state_.population_weights;
+  for (size_t i = 0; i < work.weights.size(); ++i) {
+    totals[work.targets[i] > 0 ? 1 : 0] += work.weights[i];
+  }
+  for (size_t i = 0; i < work.weights.size(); ++i) {
+    const double own = totals[work.targets[i] > 0 ? 1 : 0];
+    work.weights[i] *= (totals[0] + totals[1]) / (2 * own);
+  }
+}
+
+std::span<const double> Trainer::Impl::TargetsFor(const Work& work,
+                                                  const CoefficientState& coefficients,
+                                                  std::vector<double>& thresholds) const {
+  if (loss_->task() != Task::kNovelty) return work.targets;
+  thresholds.assign(work.rows.size(), coefficients.threshold.value);
+  return thresholds;
 }
 
 void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
@@ -107,7 +153,8 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
   }
   state_.learned_since_warm += work.rows.size();
   if (config_.replay.ratio > 0) Replay(work.rows.size());
-  Race();
+  const bool moved = Race();
+  if (variance_ != nullptr) ChooseVarianceKernel(moved);
 }
 
 void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count, Rows kind,
@@ -123,7 +170,7 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
   PlanWork(takes_part, work);
   Evaluate(/*with_averages=*/kind != Rows::kReplayed, work);
   ResetDiverged(work);
-  if (kind == Rows::kNew) NoteServedLosses(work);
+  if (kind == Rows::kNew) NoteServed(work);
   if (kind != Rows::kReplayed) Validate(work);
   if (!rules_[0]->updates_all_features()) {
     if (rules_[0]->needs_gram()) EvaluateRange(range, work);
@@ -131,6 +178,7 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
     state_.cursor = (range.begin + range.size) % FeatureLimit();
   }
   Move(range, work);
+  if (loss_->task() == Task::kNovelty) MoveThresholds(work);
   if (kind == Rows::kReplayed || !keeps_average()) return;
   options_.executor->ParallelFor(state_.candidates.size(), [&](size_t c) {
     if (!work.last_scores[c].empty()) UpdateAverage(state_.candidates[c]);
@@ -157,7 +205,20 @@ void Trainer::Impl::UpdateAverage(CandidateState& c) {
       c.average.values[i] = static_cast<float>(c.last.scale * c.last.values[i]);
     }
     c.average.validation = c.last.validation;
+    c.average.threshold = c.last.threshold;
     c.steps_since_restart = 0;
+  }
+}
+
+void Trainer::Impl::MoveThresholds(const Work& work) {
+  for (size_t c = 0; c < state_.candidates.size(); ++c) {
+    if (work.last_scores[c].empty()) continue;
+    CandidateState& candidate = state_.candidates[c];
+    candidate.last.threshold =
+        loss_->NextThreshold(candidate.last.threshold, work.last_scores[c], work.weights);
+    if (work.average_scores[c].empty()) continue;
+    candidate.average.threshold =
+        loss_->NextThreshold(candidate.average.threshold, work.average_scores[c], work.weights);
   }
 }
 
@@ -165,29 +226,45 @@ void Trainer::Impl::Validate(const Work& work) {
   options_.executor->ParallelFor(state_.candidates.size(), [&](size_t c) {
     if (work.last_scores[c].empty()) return;
     CandidateState& candidate = state_.candidates[c];
-    AddToValidation(*loss_, work.last_scores[c], work.targets, work.weights,
-                    candidate.last.validation);
+    std::vector<double> thresholds;
+    AddToValidation(*loss_, work.last_scores[c], TargetsFor(work, candidate.last, thresholds),
+                    work.weights, candidate.last.validation);
     if (keeps_average()) {
-      AddToValidation(*loss_, work.average_scores[c], work.targets, work.weights,
+      AddToValidation(*loss_, work.average_scores[c],
+                      TargetsFor(work, candidate.average, thresholds), work.weights,
                       candidate.average.validation);
     }
   });
 }
 
-void Trainer::Impl::NoteServedLosses(const Work& work) {
+void Trainer::Impl::NoteServed(const Work& work) {
   const Choice choice = ServedChoice();
+  const CandidateState& candidate = state_.candidates[choice.candidate];
   const std::vector<double>& scores =
       choice.average ? work.average_scores[choice.candidate] : work.last_scores[choice.candidate];
-  const size_t outputs = state_.num_outputs;
-  std::vector<double> losses(work.rows.size());
-  for (size_t i = 0; i < losses.size(); ++i) {
-    losses[i] = loss_->Value({scores.data() + i * outputs, outputs}, work.targets[i]);
+  std::vector<double> thresholds;
+  const std::span<const double> targets =
+      TargetsFor(work, choice.average ? candidate.average : candidate.last, thresholds);
+  const size_t rows = work.rows.size(), outputs = state_.num_outputs;
+  const size_t per_row = work.targets_per_row;
+  std::vector<double> losses(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    losses[i] = RowValue(*loss_, {scores.data() + i * outputs, outputs},
+                         targets.subspan(i * per_row, per_row));
   }
-  NoteLosses(losses, state_.rows_learned, state_.drift);
-  AddToTaskMetrics(*loss_, scores, work.targets, work.weights, state_.metrics);
-  if (HasLabels(loss_->task())) {
-    NoteLabels(work.targets, state_.drift);
+  if (loss_->task() != Task::kNovelty) NoteLosses(losses, state_.rows_learned, state_.drift);
+  if (HasLabels(loss_->task())) NoteLabels(targets, state_.drift);
+  std::vector<ScoreInterval> intervals;
+  if (variance_ != nullptr) {
+    std::vector<double> residuals(rows);
+    for (size_t i = 0; i < rows; ++i) residuals[i] = work.targets[i] - scores[i];
+    LearnVariance(work, residuals, &intervals);
+    for (size_t i = 0; i < rows; ++i) {
+      intervals[i].low += scores[i];
+      intervals[i].high += scores[i];
+    }
   }
+  AddToTaskMetrics(*loss_, scores, targets, work.row_weights, intervals, state_.metrics);
 }
 
 void Trainer::Impl::Replay(size_t rows) {

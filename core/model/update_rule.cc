@@ -6,7 +6,7 @@ namespace kernelstream {
 
 std::span<const UpdateRuleEntry> UpdateRuleRegistry() {
   static const std::vector<UpdateRuleEntry>& entries =
-      *new std::vector<UpdateRuleEntry>{ProximalRule(), NewestBlockRule()};
+      *new std::vector<UpdateRuleEntry>{ProximalRule(), NewestBlockRule(), BlockNewtonRule()};
   return entries;
 }
 

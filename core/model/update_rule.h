@@ -23,6 +23,7 @@ struct StepInput {
   uint64_t range_size = 0;     // features that the rule's range covers
   // l'(f_t(x_i), y_i), [rows][num_outputs], without sample weights.
   std::span<const double> derivative;
+  std::span<const double> curvatures;  // h of each row near its scores, [rows], > 0
   std::span<const double> weights;  // of the samples, [rows], > 0
   // gram[i * rows + j] = mean over the range's features of feature(i) feature(j). Only where
   // needs_gram().
@@ -56,7 +57,7 @@ struct UpdateRuleEntry {
                                             const Loss& loss);
 };
 
-// proximal and newest_block. Lives for ever.
+// proximal, newest_block and block_newton. Lives for ever.
 std::span<const UpdateRuleEntry> UpdateRuleRegistry();
 // nullptr: unknown.
 const UpdateRuleEntry* FindUpdateRule(absl::string_view name);

@@ -82,7 +82,10 @@ struct Prediction {
   std::vector<double> scores;
   std::string label;                  // classification
   std::vector<double> probabilities;  // one per known label, where the loss has them
-  double value = 0;                   // regression, target units
+  // Regression: the first target in its units. Novelty: score - threshold, below 0 for novel rows.
+  // Density ratio: log of the ratio.
+  double value = 0;
+  std::vector<double> values;  // regression: all targets, in their units
   // Of the function, without the noise, target units squared; where the config has a method that
   // knows it.
   std::optional<double> variance;

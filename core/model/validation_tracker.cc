@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/model/row_loss.h"
 #include "core/model/task_metrics.h"
 
 namespace kernelstream {
@@ -21,7 +22,8 @@ bool IsWrong(const Loss& loss, std::span<const double> scores, double target) {
 void AddToValidation(const Loss& loss, std::span<const double> scores,
                      std::span<const double> targets, std::span<const double> weights,
                      ValidationState& state) {
-  const size_t rows = targets.size();
+  const size_t rows = weights.size();
+  const size_t per_row = targets.size() / rows;
   const size_t outputs = scores.size() / rows;
   const double decay = RecentDecay(state.rows, rows);
   DecayedMean* const means[] = {&state.recent_loss, &state.recent_errors, &state.recent_squares};
@@ -31,17 +33,22 @@ void AddToValidation(const Loss& loss, std::span<const double> scores,
   }
   for (size_t i = 0; i < rows; ++i) {
     const auto row = scores.subspan(i * outputs, outputs);
-    const double value = loss.Value(row, targets[i]);
-    const double residual = loss.task() == Task::kRegression ? row[0] - targets[i] : 0;
-    const double wrong = HasLabels(loss.task()) && IsWrong(loss, row, targets[i]) ? 1 : 0;
-    const double errors[] = {value, wrong, residual * residual};
+    const auto row_targets = targets.subspan(i * per_row, per_row);
+    const double value = RowValue(loss, row, row_targets);
+    double squares = 0;
+    for (size_t k = 0; loss.task() == Task::kRegression && k < per_row; ++k) {
+      const double residual = row[k] - row_targets[k];
+      squares += residual * residual / static_cast<double>(per_row);
+    }
+    const double wrong = HasLabels(loss.task()) && IsWrong(loss, row, row_targets[0]) ? 1 : 0;
+    const double errors[] = {value, wrong, squares};
     for (size_t m = 0; m < 3; ++m) {
       means[m]->sum += weights[i] * errors[m];
       means[m]->weight += weights[i];
     }
     state.total_loss += value;
     state.total_errors += wrong;
-    state.total_squares += residual * residual;
+    state.total_squares += squares;
   }
   state.rows += rows;
 }

@@ -10,7 +10,8 @@
 
 namespace kernelstream {
 
-// Adds one mini-batch's errors. scores: [rows][num_outputs]; targets as the loss sees them; weights
+// Adds one mini-batch's errors. scores: [rows][num_outputs]; targets as the loss sees them, [rows] or
+// [rows][num_outputs]; weights
 // > 0. Decay per row is 1 / n, n the rows seen so far, kept within [256, 4096].
 void AddToValidation(const Loss& loss, std::span<const double> scores,
                      std::span<const double> targets, std::span<const double> weights,

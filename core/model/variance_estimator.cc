@@ -33,6 +33,15 @@ std::vector<double> FeatureKernel(const std::vector<float>& points, size_t num_p
   return out;
 }
 
+// From estimated quantiles of the residual, in any order, and how far beyond them to reach.
+RowUncertainty Around(double one, double other, double reach) {
+  const double low = std::min(one, other) - reach, high = std::max(one, other) + reach;
+  RowUncertainty out;
+  out.below = -std::min(low, (low + high) / 2);
+  out.above = std::max(high, (low + high) / 2);
+  return out;
+}
+
 }  // namespace
 
 std::optional<size_t> PredictiveVariance::PointOf(const RowView& row) const {
@@ -62,11 +71,7 @@ void PredictiveVariance::Assess(const SampleBatch& rows, size_t first, size_t co
     std::vector<double> pair(count * 2);
     quantiles_->Predict(features.first, count, pair.data());
     for (size_t i = 0; i < count; ++i) {
-      const double low = std::min(pair[2 * i], pair[2 * i + 1]) - factor_ * deviation;
-      const double high = std::max(pair[2 * i], pair[2 * i + 1]) + factor_ * deviation;
-      out[i].variance.reset();
-      out[i].below = -std::min(low, (low + high) / 2);
-      out[i].above = std::max(high, (low + high) / 2);
+      out[i] = Around(pair[2 * i], pair[2 * i + 1], factor_ * deviation);
     }
     return;
   }
@@ -152,7 +157,8 @@ VarianceState VarianceEstimator::state() const {
 }
 
 void VarianceEstimator::Calibrate(const VarianceFeatures& features, size_t rows,
-                                  std::span<const double> residuals) {
+                                  std::span<const double> residuals,
+                                  std::vector<RowUncertainty>* assessed) {
   std::vector<double> variances(rows, 0.0);
   if (posterior_.has_value()) {
     posterior_->factor()->Variance(features.first, rows, variances.data());
@@ -160,16 +166,28 @@ void VarianceEstimator::Calibrate(const VarianceFeatures& features, size_t rows,
   if (operator_.has_value()) {
     operator_->Variance(features.first, features.second, rows, variances.data());
   }
+  if (assessed != nullptr) {
+    const double noise = calibration_.noise_variance(), factor = calibration_.factor();
+    for (const double variance : variances) {
+      RowUncertainty& row = assessed->emplace_back();
+      row.below = row.above = factor * std::sqrt(noise + variance);
+    }
+  }
   calibration_.Observe(residuals, variances);
 }
 
 void VarianceEstimator::LearnQuantiles(const float* features, size_t rows,
-                                       std::span<const double> residuals) {
+                                       std::span<const double> residuals,
+                                       std::vector<RowUncertainty>* assessed) {
   std::vector<double> pair(rows * 2), lows(rows), highs(rows);
   quantiles_->Predict(features, rows, pair.data());
   for (size_t i = 0; i < rows; ++i) {
     lows[i] = std::min(pair[2 * i], pair[2 * i + 1]);
     highs[i] = std::max(pair[2 * i], pair[2 * i + 1]);
+  }
+  const double reach = calibration_.factor() * std::sqrt(calibration_.noise_variance());
+  for (size_t i = 0; assessed != nullptr && i < rows; ++i) {
+    assessed->push_back(Around(lows[i], highs[i], reach));
   }
   calibration_.ObservePair(residuals, lows, highs);
   const double levels[] = {(1 - variance_.coverage) / 2, (1 + variance_.coverage) / 2};
@@ -185,12 +203,13 @@ void VarianceEstimator::LearnQuantiles(const float* features, size_t rows,
 
 void VarianceEstimator::Learn(const VarianceFeatures& features, size_t rows,
                               std::span<const double> targets, std::span<const double> weights,
-                              std::span<const double> residuals) {
+                              std::span<const double> residuals,
+                              std::vector<RowUncertainty>* assessed) {
   if (!residuals.empty()) {
     if (quantiles_.has_value()) {
-      LearnQuantiles(features.first, rows, residuals);
+      LearnQuantiles(features.first, rows, residuals, assessed);
     } else {
-      Calibrate(features, rows, residuals);
+      Calibrate(features, rows, residuals, assessed);
     }
   }
   rows_ += rows;

@@ -99,9 +99,11 @@ class VarianceEstimator {
 
   // A mini-batch of 1 ... 1024 rows. targets, weights (empty: ones), residuals: [rows],
   // standardised; residual = target - prediction from before the rows were learned; empty for rows
-  // that are learned again, which say nothing about errors.
+  // that are learned again, which say nothing about errors. assessed: null, or gets what each row
+  // with a residual was expected to be, from before it was learned; variance is not filled in.
   void Learn(const VarianceFeatures& features, size_t rows, std::span<const double> targets,
-             std::span<const double> weights, std::span<const double> residuals);
+             std::span<const double> weights, std::span<const double> residuals,
+             std::vector<RowUncertainty>* assessed = nullptr);
 
   // Copies what is small; the operator's coefficients are copied again only when rows have grown by
   // an eighth.
@@ -111,8 +113,10 @@ class VarianceEstimator {
   const IntervalCalibration& calibration() const { return calibration_; }
 
  private:
-  void Calibrate(const VarianceFeatures& features, size_t rows, std::span<const double> residuals);
-  void LearnQuantiles(const float* features, size_t rows, std::span<const double> residuals);
+  void Calibrate(const VarianceFeatures& features, size_t rows, std::span<const double> residuals,
+                 std::vector<RowUncertainty>* assessed);
+  void LearnQuantiles(const float* features, size_t rows, std::span<const double> residuals,
+                      std::vector<RowUncertainty>* assessed);
 
   VarianceConfig variance_;
   size_t num_features_;

@@ -330,8 +330,10 @@ std::string EncodeCheckpoint(const TrainerState& state) {
   record.set_input_shift(std::string(BytesOf(std::span<const float>(state.input_shift))));
   record.set_input_inverse_scale(
       std::string(BytesOf(std::span<const float>(state.input_inverse_scale))));
-  record.set_target_offset(state.target_offset);
-  record.set_target_scale(state.target_scale);
+  if (!state.target_scales.empty()) {
+    record.set_target_offset(state.target_offsets[0]);
+    record.set_target_scale(state.target_scales[0]);
+  }
   record.mutable_kernel_parameters()->insert(state.kernel_parameters.begin(),
                                              state.kernel_parameters.end());
   record.mutable_rule_parameters()->insert(state.rule_parameters.begin(),
@@ -371,8 +373,8 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes) {
       !ReadArray(record.input_inverse_scale(), state.input_inverse_scale)) {
     return absl::DataLossError("a checkpoint record's input scales are cut");
   }
-  state.target_offset = record.target_offset();
-  state.target_scale = record.target_scale();
+  if (record.target_scale() > 0) state.target_offsets = {record.target_offset()};
+  if (record.target_scale() > 0) state.target_scales = {record.target_scale()};
   state.kernel_parameters = {record.kernel_parameters().begin(), record.kernel_parameters().end()};
   state.rule_parameters = {record.rule_parameters().begin(), record.rule_parameters().end()};
   state.labels.assign(record.labels().begin(), record.labels().end());

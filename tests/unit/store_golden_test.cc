@@ -151,8 +151,8 @@ TEST(Format, Version1CheckpointDecodes) {
   expected.warmup.SetTarget(0);
   expected.input_shift = {0.5f};
   expected.input_inverse_scale = {2.0f};
-  expected.target_offset = 0.25;
-  expected.target_scale = 4;
+  expected.target_offsets = {0.25};
+  expected.target_scales = {4};
   expected.kernel_parameters = {{"bandwidth", 1.5}};
   expected.rule_parameters = {{"step_constant", 1}};
   expected.labels = {"no", "yes"};

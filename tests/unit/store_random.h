@@ -136,8 +136,8 @@ class Random {
     if (Coin()) state.warmup = Rows(20);
     state.input_shift = Floats(9);
     state.input_inverse_scale = Floats(9);
-    state.target_offset = Double();
-    state.target_scale = Double();
+    state.target_offsets = {Double()};
+    state.target_scales = {Double()};
     state.kernel_parameters = Parameters();
     state.rule_parameters = Parameters();
     for (uint64_t i = Below(4); i > 0; --i) state.labels.push_back(Coin() ? "" : Bytes(6));
@@ -221,7 +221,8 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
          a.cursor == b.cursor && a.dimension == b.dimension && a.input_dim == b.input_dim &&
          a.num_outputs == b.num_outputs && a.warm == b.warm && Same(a.warmup, b.warmup) &&
          Same(a.input_shift, b.input_shift) && Same(a.input_inverse_scale, b.input_inverse_scale) &&
-         Same(a.target_offset, b.target_offset) && Same(a.target_scale, b.target_scale) &&
+         Same(a.target_offsets[0], b.target_offsets[0]) &&
+         Same(a.target_scales[0], b.target_scales[0]) &&
          a.kernel_parameters == b.kernel_parameters && a.rule_parameters == b.rule_parameters &&
          a.labels == b.labels && a.fingerprint == b.fingerprint;
 }
