@@ -137,7 +137,7 @@ class Random {
     state.input_shift = Floats(9);
     state.input_inverse_scale = Floats(9);
     state.target_offsets = {Double()};
-    state.target_scales = {Double()};
+    state.target_scales = {4.5};
     state.kernel_parameters = Parameters();
     state.rule_parameters = Parameters();
     for (uint64_t i = Below(4); i > 0; --i) state.labels.push_back(Coin() ? "" : Bytes(6));
