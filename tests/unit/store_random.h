@@ -2,6 +2,7 @@
 #ifndef KERNELSTREAM_TESTS_UNIT_STORE_RANDOM_H_
 #define KERNELSTREAM_TESTS_UNIT_STORE_RANDOM_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -221,8 +222,9 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
          a.cursor == b.cursor && a.dimension == b.dimension && a.input_dim == b.input_dim &&
          a.num_outputs == b.num_outputs && a.warm == b.warm && Same(a.warmup, b.warmup) &&
          Same(a.input_shift, b.input_shift) && Same(a.input_inverse_scale, b.input_inverse_scale) &&
-         Same(a.target_offsets[0], b.target_offsets[0]) &&
-         Same(a.target_scales[0], b.target_scales[0]) &&
+         std::equal(a.target_offsets.begin(), a.target_offsets.end(), b.target_offsets.begin(),
+                    b.target_offsets.end(), [](double x, double y) { return Same(x, y); }) &&
+         a.target_scales == b.target_scales &&
          a.kernel_parameters == b.kernel_parameters && a.rule_parameters == b.rule_parameters &&
          a.labels == b.labels && a.fingerprint == b.fingerprint;
 }
