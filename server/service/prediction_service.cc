@@ -174,7 +174,10 @@ class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
         request_.instances(), request_.has_matrix() ? &request_.matrix() : nullptr, kMaxScoredRows);
     if (!rows.ok()) return End(rows.status());
     rows_ = *std::move(rows);
-    if (IsSmall(*snapshot_, rows_)) {
+    // Solving for a variance takes about features^2 / 2 multiply-adds.
+    const uint64_t features = model_->config().variance.features;
+    const uint64_t work_per_row = outputs_.uncertainty() ? features * features / 2 : 0;
+    if (IsSmall(*snapshot_, rows_, work_per_row)) {
       InlineExecutor executor;
       return Answer(executor);
     }

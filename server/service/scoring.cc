@@ -45,8 +45,8 @@ absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, con
   return InvalidField(rows.Path(list, place, FieldPathOf(error)), error.message());
 }
 
-bool IsSmall(const Snapshot& snapshot, const WireRows& rows) {
-  return snapshot.WorkOf(rows.rows) <= kSmallWork;
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_row) {
+  return snapshot.WorkOf(rows.rows) + rows.rows.size() * work_per_row <= kSmallWork;
 }
 
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
@@ -122,9 +122,15 @@ void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMas
   const size_t width = snapshot.num_outputs();
   std::vector<double> scores(rows.rows.size() * width);
   snapshot.Score(rows.rows, executor, scores.data());
+  std::vector<RowUncertainty> uncertainty;
+  if (outputs.uncertainty() && snapshot.has_uncertainty()) {
+    uncertainty.resize(rows.rows.size());
+    snapshot.Assess(rows.rows, executor, uncertainty.data());
+  }
   response->mutable_predictions()->Reserve(static_cast<int>(rows.rows.size()));
   for (size_t i = 0; i < rows.rows.size(); ++i) {
-    const Prediction prediction = snapshot.Link({scores.data() + i * width, width});
+    Prediction prediction = snapshot.Link({scores.data() + i * width, width});
+    if (!uncertainty.empty()) snapshot.AddUncertainty(uncertainty[i], prediction);
     v1::Prediction* wire = response->add_predictions();
     if (outputs.score)
       wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());

@@ -20,13 +20,15 @@ namespace kernelstream::server {
 absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, const WireRows& rows,
                          absl::string_view list);
 
-// Work too small to be worth another thread: about a millisecond at most.
-bool IsSmall(const Snapshot& snapshot, const WireRows& rows);
+// Work too small to be worth another thread: about a millisecond at most. work_per_row: what comes
+// on top of the scores, in multiply-adds.
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_row = 0);
 
 // What a caller wants to be told.
 struct OutputMask {
   bool score = false, label = false, probabilities = false, value = false;
   bool variance = false, interval = false;
+  bool uncertainty() const { return variance || interval; }
 };
 // INVALID_ARGUMENT about outputs[i]: unknown, or not an output of a model with this loss.
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,

@@ -11,6 +11,7 @@
 #include "google/protobuf/message_lite.h"
 #include "kernelstream/storage/v1/record.pb.h"
 #include "server/store/rows_codec.h"
+#include "server/store/variance_codec.h"
 
 namespace kernelstream::server::codec {
 namespace {
@@ -346,6 +347,7 @@ std::string EncodeCheckpoint(const TrainerState& state) {
     ToRecord(candidate.average, *out.mutable_average());
     out.set_steps_since_restart(candidate.steps_since_restart);
   }
+  EncodeVariance(state, record);
   record.set_fingerprint(state.fingerprint.data(), state.fingerprint.size());
   return Serialize(record);
 }
@@ -387,6 +389,7 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes) {
       return status;
     }
   }
+  if (absl::Status s = DecodeVariance(record, state); !s.ok()) return s;
   if (record.fingerprint().size() != state.fingerprint.size()) {
     return absl::DataLossError("a checkpoint record's fingerprint is not 16 bytes");
   }

@@ -120,6 +120,24 @@ class Random {
     state.validation = {Mean(), Mean(), Mean(), Double(), Double(), Double(), Bits()};
     return state;
   }
+  VarianceState Variance() {
+    VarianceState state;
+    state.rows = 1 + Below(1000);
+    state.posterior = {.rows = Bits(),
+                       .products = {Double(), Double()},
+                       .target_products = {Double()},
+                       .factor_rows = Bits(),
+                       .factor_noise_variance = Double(),
+                       .factor = Floats(5),
+                       .mean = Floats(4)};
+    state.regression.coefficients = Floats(30);
+    state.calibration = {.rows = Bits(),
+                         .squared_errors = Double(),
+                         .variances = Double(),
+                         .weight = Double(),
+                         .ratios = Floats(6)};
+    return state;
+  }
   TrainerState State(size_t most_coefficients) {
     TrainerState state;
     state.step = Bits();
@@ -149,6 +167,10 @@ class Random {
       if (Coin()) candidate.average = Coefficients(most_coefficients);
       candidate.steps_since_restart = Bits();
     }
+    if (Coin()) state.variance = Variance();
+    state.variance_bandwidth = state.variance.rows == 0 ? 0 : 0.5;
+    state.variance_generation = state.variance.rows == 0 ? 0 : Bits();
+    state.next_variance_row = state.variance.rows == 0 ? 0 : Bits();
     for (uint8_t& byte : state.fingerprint) byte = static_cast<uint8_t>(Bits());
     return state;
   }
@@ -207,6 +229,16 @@ inline bool Same(const CoefficientState& a, const CoefficientState& b) {
          Same(v.total_loss, w.total_loss) && Same(v.total_errors, w.total_errors) &&
          Same(v.total_squares, w.total_squares) && v.rows == w.rows;
 }
+inline bool Same(const VarianceState& a, const VarianceState& b) {
+  const PosteriorState &p = a.posterior, &q = b.posterior;
+  const CalibrationState &c = a.calibration, &d = b.calibration;
+  return a.rows == b.rows && p.rows == q.rows && p.products == q.products &&
+         p.target_products == q.target_products && p.factor_rows == q.factor_rows &&
+         Same(p.factor_noise_variance, q.factor_noise_variance) && Same(p.factor, q.factor) &&
+         Same(p.mean, q.mean) && Same(a.regression.coefficients, b.regression.coefficients) &&
+         c.rows == d.rows && Same(c.squared_errors, d.squared_errors) &&
+         Same(c.variances, d.variances) && Same(c.weight, d.weight) && Same(c.ratios, d.ratios);
+}
 inline bool Same(const TrainerState& a, const TrainerState& b) {
   if (a.candidates.size() != b.candidates.size()) return false;
   for (size_t i = 0; i < a.candidates.size(); ++i) {
@@ -216,6 +248,11 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
       return false;
     }
   }
+  if (!Same(a.variance, b.variance) || !Same(a.variance_bandwidth, b.variance_bandwidth) ||
+      a.variance_generation != b.variance_generation ||
+      a.next_variance_row != b.next_variance_row) {
+    return false;
+  }
   return a.step == b.step && a.updates == b.updates && a.sequence == b.sequence &&
          a.rows_learned == b.rows_learned && a.rows_skipped == b.rows_skipped &&
          a.divergences == b.divergences && a.num_features == b.num_features &&
@@ -224,9 +261,9 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
          Same(a.input_shift, b.input_shift) && Same(a.input_inverse_scale, b.input_inverse_scale) &&
          std::equal(a.target_offsets.begin(), a.target_offsets.end(), b.target_offsets.begin(),
                     b.target_offsets.end(), [](double x, double y) { return Same(x, y); }) &&
-         a.target_scales == b.target_scales &&
-         a.kernel_parameters == b.kernel_parameters && a.rule_parameters == b.rule_parameters &&
-         a.labels == b.labels && a.fingerprint == b.fingerprint;
+         a.target_scales == b.target_scales && a.kernel_parameters == b.kernel_parameters &&
+         a.rule_parameters == b.rule_parameters && a.labels == b.labels &&
+         a.fingerprint == b.fingerprint;
 }
 
 }  // namespace kernelstream::server
