@@ -28,6 +28,7 @@ constexpr bool HasLabels(Task task) { return task == Task::kBinary || task == Ta
 struct NoveltyThreshold {
   double value = 0;   // rows that score below it are novel
   double spread = 0;  // mean |score - value| of recent rows
+  double near = 1;    // share of recent rows within half a spread of the value
   double rows = 0;    // weight of the rows seen
 };
 
@@ -44,23 +45,25 @@ class Loss {
   virtual void Derivative(std::span<const double> scores, double target,
                           std::span<double> out) const = 0;
   // h: an upper bound of the second derivative (largest eigenvalue) that the proximal step uses as
-  // curvature. Where there is none for all scores: its value at score 0.
+  // curvature; 1 for kinks. Where there is none for all scores: its value at score 0.
   virtual double curvature() const = 0;
-  // The same near these scores, > 0.
+  // The curvature to use for a row with these scores, > 0.
   virtual double CurvatureAt(std::span<const double> scores, double target) const {
     return curvature();
   }
   // INVALID_ARGUMENT about field "value": not a target of this loss. target as in Value, regression
   // in raw units.
   virtual absl::Status CheckTarget(double target) const = 0;
-  // Regression: the level in (0, 1) if the loss is that quantile's, so that its value is the pinball
-  // loss; else 0.
+  // Regression: the level in (0, 1) if the loss is that quantile's, so that its value is the
+  // pinball loss; else 0.
   virtual double quantile_level() const { return 0; }
   // True if Probabilities is meaningful.
   virtual bool has_probabilities() const { return false; }
   // scores -> probabilities of the labels (kBinary: of the negative and the positive label), adding
   // up to 1.
   virtual void Probabilities(std::span<const double> scores, std::span<double> out) const {}
+  // The l2_penalty of a model that does not name one is at least this.
+  virtual double least_l2_penalty() const { return 0; }
   // kNovelty: the threshold after a mini-batch with these scores (made before its step) and
   // weights > 0, at least one.
   virtual NoveltyThreshold NextThreshold(const NoveltyThreshold& threshold,

@@ -214,7 +214,11 @@ absl::Status CompleteConfig(ModelConfig& config) {
   auto kernel = CompleteKernel(config.kernel);
   if (!kernel.ok()) return kernel.status();
   config.kernel.parameters = *std::move(kernel);
+  const bool chooses_penalty = !config.l2_penalty.has_value();
   if (absl::Status s = CompleteRule(config); !s.ok()) return s;
+  if (chooses_penalty) {
+    config.l2_penalty = std::max(*config.l2_penalty, (*loss)->least_l2_penalty());
+  }
   if (absl::Status s = CheckLabels((*loss)->task(), config); !s.ok()) return s;
   if (config.sampler.empty()) config.sampler = "iid";
   if (config.sampler != "iid") {

@@ -81,7 +81,7 @@ TEST(EveryLoss, DerivativeIsTheSlopeOfTheValue) {
   }
 }
 
-TEST(EveryLoss, IsConvexAndNotNegative) {
+TEST(EveryLoss, IsConvexAndNotNegativeWhereThereIsATarget) {
   Random random(kSeed);
   for (const Case& c : AllLosses()) {
     for (int trial = 0; trial < 500; ++trial) {
@@ -94,7 +94,35 @@ TEST(EveryLoss, IsConvexAndNotNegative) {
         const double chord =
             share * c.loss->Value(a, target) + (1 - share) * c.loss->Value(b, target);
         EXPECT_LE(c.loss->Value(between, target), chord + 1e-12) << c.name << " seed " << kSeed;
-        EXPECT_GE(c.loss->Value(between, target), 0) << c.name;
+        if (HasLabels(c.loss->task()) || c.loss->task() == Task::kRegression) {
+          EXPECT_GE(c.loss->Value(between, target), 0) << c.name;
+        }
+      }
+    }
+  }
+}
+
+// Not so: those with kinks, and the exponential.
+bool HasOneCurvature(const std::string& name) {
+  return name == "square" || name == "huber" || name == "logistic" || name == "squared_hinge" ||
+         name == "softmax";
+}
+
+TEST(EveryLoss, CurvatureAtARowBoundsTheSecondDerivativeThere) {
+  Random random(kSeed);
+  for (const Case& c : AllLosses()) {
+    for (int trial = 0; trial < 500; ++trial) {
+      const std::vector<double> scores = RandomScores(random, c.outputs);
+      for (const double target : c.targets) {
+        constexpr double kStep = 1e-6;
+        std::vector<double> up = scores, down = scores, high(c.outputs), low(c.outputs);
+        up[0] += kStep, down[0] -= kStep;
+        c.loss->Derivative(up, target, high);
+        c.loss->Derivative(down, target, low);
+        const double curvature = c.loss->CurvatureAt(scores, target);
+        EXPECT_GT(curvature, 0) << c.name;
+        EXPECT_LE((high[0] - low[0]) / (2 * kStep), curvature * (1 + 1e-5) + 1e-7)
+            << c.name << " score " << scores[0] << " target " << target << " seed " << kSeed;
       }
     }
   }
@@ -106,7 +134,7 @@ TEST(EveryLoss, IsConvexAndNotNegative) {
 TEST(EveryLoss, CurvatureBoundsTheChangeOfTheDerivative) {
   Random random(kSeed);
   for (const Case& c : AllLosses()) {
-    if (c.name == "hinge") continue;  // a kink: its curvature is that of a smoothed hinge
+    if (!HasOneCurvature(c.name)) continue;
     for (int trial = 0; trial < 500; ++trial) {
       const std::vector<double> a = RandomScores(random, c.outputs),
                                 b = RandomScores(random, c.outputs);
@@ -149,7 +177,8 @@ TEST(EveryLoss, RefusesForeignTargetsAndTakesItsOwn) {
     for (const double target : c.targets) EXPECT_TRUE(c.loss->CheckTarget(target).ok()) << c.name;
     std::vector<double> foreign = {std::nan(""), INFINITY, -INFINITY, 1e38};
     if (c.loss->task() == Task::kMulticlass) foreign = {std::nan(""), -INFINITY, -1, 0.5};
-    if (c.loss->task() == Task::kBinary) foreign.insert(foreign.end(), {0.5, 2, -2});
+    if (c.loss->task() == Task::kBinary || c.loss->task() == Task::kDensityRatio)
+      foreign.insert(foreign.end(), {0.5, 2, -2});
     for (const double target : foreign) {
       const absl::Status status = c.loss->CheckTarget(target);
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.name << " " << target;
@@ -205,6 +234,74 @@ TEST(EveryLoss, BestConstantIsNotBeatenByItsNeighbours) {
       EXPECT_LE(total(best), total(best + step) + 1e-9) << c.name << " seed " << kSeed;
     }
   }
+}
+
+std::unique_ptr<const Loss> Make(const std::string& name, const ParameterMap& parameters) {
+  ComponentConfig config{name, parameters};
+  auto loss = MakeLoss(config);
+  EXPECT_TRUE(loss.ok()) << loss.status();
+  return *std::move(loss);
+}
+
+// The step is the minimiser of this parabola, so it must not promise more than there is.
+TEST(AbsoluteLosses, LieBelowTheParabolaOfTheirCurvature) {
+  Random random(kSeed);
+  for (const char* name : {"absolute", "epsilon_insensitive"}) {
+    const auto loss = Make(name, {});
+    for (int trial = 0; trial < 2000; ++trial) {
+      const double at = random.Uniform(-9, 9), to = random.Uniform(-9, 9);
+      if (loss->CurvatureAt({&at, 1}, 0) > 9.99) continue;  // it is capped there
+      double slope = 0;
+      loss->Derivative({&at, 1}, 0, {&slope, 1});
+      const double curvature = loss->CurvatureAt({&at, 1}, 0);
+      const double parabola =
+          loss->Value({&at, 1}, 0) + slope * (to - at) + curvature / 2 * (to - at) * (to - at);
+      EXPECT_LE(loss->Value({&to, 1}, 0), parabola + 1e-12) << name << " " << at << " " << to;
+    }
+  }
+}
+
+TEST(NoveltyThreshold, SettlesWhereTheFractionOfRowsIsBelow) {
+  Random random(kSeed);
+  const auto score_of = [&](int shape) {
+    const double u = random.Uniform();
+    return shape == 0 ? 5 + 0.01 * u : shape == 1 ? -40 + 20 * random.Normal() : -std::log(1 - u);
+  };
+  for (const double fraction : {0.05, 0.1, 0.5, 0.8}) {
+    const auto loss = Make("novelty", {{"fraction", fraction}});
+    for (const int shape : {0, 1, 2}) {
+      for (const size_t batch : {1, 16, 64, 256}) {
+        NoveltyThreshold threshold;
+        const std::vector<double> weights(batch, 1.0);
+        std::vector<double> scores(batch);
+        double below = 0, rows = 0;
+        for (size_t row = 0; row < 24000; row += batch) {
+          for (double& score : scores) score = score_of(shape);
+          if (row >= 8000) {  // before they are learned from
+            for (const double score : scores) below += score < threshold.value ? 1 : 0;
+            rows += static_cast<double>(batch);
+          }
+          threshold = loss->NextThreshold(threshold, scores, weights);
+        }
+        EXPECT_NEAR(below / rows, fraction, 0.02)
+            << "shape " << shape << " batch " << batch << " seed " << kSeed;
+      }
+    }
+  }
+}
+
+TEST(NoveltyThreshold, ARowOfWeightTwoIsTwoRows) {
+  const auto loss = Make("novelty", {});
+  const NoveltyThreshold before = {.value = 0.5, .spread = 0.25, .near = 0.3, .rows = 100};
+  const std::vector<double> scores = {0.25, 1}, twice = {0.25, 0.25, 1};
+  const std::vector<double> weights = {2, 1}, ones = {1, 1, 1};
+  const NoveltyThreshold weighted = loss->NextThreshold(before, scores, weights);
+  const NoveltyThreshold repeated = loss->NextThreshold(before, twice, ones);
+  EXPECT_DOUBLE_EQ(weighted.value, repeated.value);
+  EXPECT_DOUBLE_EQ(weighted.spread, repeated.spread);
+  EXPECT_DOUBLE_EQ(weighted.near, repeated.near);
+  EXPECT_EQ(weighted.rows, 103);
+  EXPECT_LT(weighted.value, before.value);
 }
 
 }  // namespace

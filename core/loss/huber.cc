@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/loss/loss.h"
+#include "core/loss/target_checks.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr ParameterDoc kParameters[] = {
+    {.name = "delta",
+     .doc = "residual, in standard deviations of the target, from where on the loss is linear",
+     .min = 1e-3,
+     .max = 1e3,
+     .default_value = 1.345},
+};
+
+// Immutable.
+class Huber final : public Loss {
+ public:
+  explicit Huber(double delta) : delta_(delta) {}
+  Task task() const override { return Task::kRegression; }
+  double Value(std::span<const double> scores, double target) const override {
+    const double residual = std::abs(scores[0] - target);
+    return residual <= delta_ ? residual * residual / 2 : delta_ * (residual - delta_ / 2);
+  }
+  void Derivative(std::span<const double> scores, double target,
+                  std::span<double> out) const override {
+    out[0] = std::clamp(scores[0] - target, -delta_, delta_);
+  }
+  double curvature() const override { return 1; }
+  absl::Status CheckTarget(double target) const override {
+    return CheckNumberTarget("huber", target);
+  }
+
+ private:
+  double delta_;
+};
+
+}  // namespace
+
+LossEntry HuberLoss() {
+  return {.doc = {.name = "huber",
+                  .doc = "r^2 / 2 for |r| <= delta, else delta |r| - delta^2 / 2, r = score - "
+                         "target: regression with wild targets among good ones; the prediction is "
+                         "a mean that they hardly move",
+                  .parameters = kParameters},
+          .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {
+            return std::make_unique<Huber>(parameters.at("delta"));
+          }};
+}
+
+}  // namespace kernelstream
