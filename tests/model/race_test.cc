@@ -1,0 +1,309 @@
+// Candidates, generations under learned metrics, replay and drift: what a model does with nothing
+// but its loss named.
+#include <cmath>
+
+#include "tests/model/model_support.h"
+#include "tests/support/thread_executor.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr size_t kDim = 5;
+
+ModelConfig RaceConfig(const std::string& loss) {
+  ModelConfig config;
+  config.loss.name = loss;
+  config.max_features = 512;
+  config.warmup_rows = 64;
+  config.batch_rows = 32;
+  return config;
+}
+
+ModelConfig Complete(ModelConfig config) {
+  const absl::Status status = CompleteConfig(config);
+  EXPECT_TRUE(status.ok()) << status;
+  return config;
+}
+
+double MeanSquaredError(const Trainer& trainer, const SampleBatch& test) {
+  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+  const std::vector<double> scores = Scores(trainer, test);
+  double sum = 0;
+  for (size_t i = 0; i < test.size(); ++i) {
+    const double off = snapshot->Link({&scores[i], 1}).value - test.target(i).value;
+    sum += off * off / static_cast<double>(test.size());
+  }
+  return sum;
+}
+
+// Only one direction of many matters.
+SampleBatch OneDirection(size_t count, uint64_t seed) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    float* x = rows.AddDense(10);
+    for (size_t j = 0; j < 10; ++j) x[j] = static_cast<float>(random.Normal());
+    rows.SetTarget(std::sin(1.5 * (x[0] + x[1])) + 0.05 * random.Normal());
+  }
+  return rows;
+}
+
+// Everything a trainer can carry: metric, replay with shadow, variance.
+ModelConfig FullConfig(const std::string& loss) {
+  ModelConfig config = RaceConfig(loss);
+  config.replay.ratio = 1;
+  config.replay.reservoir_rows = 256;
+  if (loss == "square") config.variance.method = VarianceMethod::kExact;
+  config.variance.features = 128;
+  return Complete(config);
+}
+
+TEST(Race, IsTheSameAfterSaveAndRestoreAnywhere) {
+  constexpr size_t kRows = 4608;  // two generations, all prunings, the shadow
+  for (const std::string loss : {"square", "softmax"}) {
+    const ModelConfig config = FullConfig(loss);
+    const SampleBatch rows = MakeRows(loss, kRows, kDim, 5);
+    auto undisturbed = MakeTrainer(config);
+    Feed(*undisturbed, config, rows, 0, kRows);
+    const auto expected = undisturbed->MakeSnapshot()->fingerprint();
+    for (const size_t stop : {32u, 96u, 1024u, 2016u, 2048u, 2112u, 4096u, 4160u, 4512u}) {
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, rows, 0, stop);
+      auto restored = Trainer::Restore(config, trainer->Save(), {&Inline(), nullptr});
+      ASSERT_TRUE(restored.ok()) << restored.status() << " at " << stop;
+      EXPECT_EQ(Scores(**restored, rows), Scores(*trainer, rows));
+      Feed(**restored, config, rows, stop, kRows);
+      EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected) << loss << " at " << stop;
+      const Ref<Snapshot> one = undisturbed->MakeSnapshot(), other = (*restored)->MakeSnapshot();
+      EXPECT_EQ(one->validation().total.loss, other->validation().total.loss);
+      EXPECT_EQ(one->validation().recent.loss, other->validation().recent.loss);
+      EXPECT_EQ(one->drift_reports(), other->drift_reports());
+      ASSERT_EQ(one->has_uncertainty(), loss == "square");
+      if (!one->has_uncertainty()) continue;
+      std::vector<RowUncertainty> a(rows.size()), b(rows.size());
+      one->Assess(rows, Inline(), a.data());
+      other->Assess(rows, Inline(), b.data());
+      for (size_t i = 0; i < rows.size(); ++i) {
+        ASSERT_EQ(a[i].variance, b[i].variance) << i;
+        ASSERT_EQ(a[i].below, b[i].below) << i;
+      }
+    }
+  }
+}
+
+TEST(Race, IsTheSameWithAnyThreadsAndCache) {
+  const ModelConfig config = FullConfig("square");
+  const SampleBatch rows = MakeRows("square", 3000, kDim, 5);
+  auto plain = MakeTrainer(config);
+  Feed(*plain, config, rows, 0, rows.size());
+  ThreadExecutor threads(3);
+  FeatureCacheBudget budget(100000);
+  auto other = MakeTrainer(config, threads, &budget);
+  Feed(*other, config, rows, 0, rows.size());
+  EXPECT_EQ(other->MakeSnapshot()->fingerprint(), plain->MakeSnapshot()->fingerprint());
+  EXPECT_LE(budget.used(), 100000);
+}
+
+TEST(Race, LearnsWhichDirectionsMatter) {
+  const SampleBatch rows = OneDirection(6000, 1), test = OneDirection(1000, 2);
+  ModelConfig config = RaceConfig("square");
+  config.max_features = 2048;
+  const ModelConfig learned = Complete(config);
+  config.input_metric = InputMetric::kOff;
+  const ModelConfig isotropic = Complete(config);
+  auto with = MakeTrainer(learned), without = MakeTrainer(isotropic);
+  Feed(*with, learned, rows, 0, rows.size());
+  Feed(*without, isotropic, rows, 0, rows.size());
+  EXPECT_LT(MeanSquaredError(*with, test), 0.5 * MeanSquaredError(*without, test));
+  bool served = false;
+  for (const CandidateReport& c : with->MakeSnapshot()->resolved().candidates) {
+    if (c.served) served = c.form != MetricForm::kIsotropic;
+  }
+  EXPECT_TRUE(served);
+}
+
+TEST(Race, DropsStepConstantsButNoBandwidths) {
+  ModelConfig config = RaceConfig("square");
+  config.input_metric = InputMetric::kOff;
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 4200, kDim, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, 3200);
+  EXPECT_EQ(trainer->Save().candidates.size(), 20u);
+  Feed(*trainer, config, rows, 3200, rows.size());
+  const TrainerState state = trainer->Save();
+  EXPECT_EQ(state.candidates.size(), 6u);
+  std::vector<double> bandwidths;
+  for (const CandidateState& c : state.candidates) bandwidths.push_back(c.bandwidth);
+  std::sort(bandwidths.begin(), bandwidths.end());
+  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
+  EXPECT_EQ(bandwidths.size(), 5u);
+}
+
+TEST(Race, KeepsToItsMemory) {
+  ModelConfig config = RaceConfig("square");
+  config.max_features = 8192;
+  config.memory_mib = 1;  // sixteen sets of 8192 floats, two for each candidate
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 600, kDim, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  EXPECT_EQ(trainer->Save().candidates.size(), 16u);
+}
+
+TEST(Race, GrowsWithoutLimitUntilMemoryIsFull) {
+  ModelConfig config = RaceConfig("square");
+  config.max_features = kUnlimitedFeatures;
+  config.block_features = 4096;
+  config.candidates = {.bandwidth_scales = {1}, .step_constants = {1}};
+  config.input_metric = InputMetric::kOff;
+  config.memory_mib = 1;
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 2000, 2, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, 640);
+  EXPECT_GT(trainer->MakeSnapshot()->num_features(), 8192u);
+  Feed(*trainer, config, rows, 640, rows.size());
+  EXPECT_EQ(trainer->MakeSnapshot()->num_features(), (1u << 20) / 8);
+  EXPECT_EQ(trainer->phase(), ModelPhase::kLearning);
+}
+
+TEST(Drift, IsReportedSoonAndNotWithoutCause) {
+  for (const uint64_t seed : {1u, 2u, 3u}) {
+    for (const std::string loss : {"square", "logistic", "softmax"}) {
+      const ModelConfig config = Complete(RaceConfig(loss));
+      const SampleBatch plain = MakeRows(loss, 6000, kDim, seed);
+      SampleBatch changed;
+      for (size_t i = 0; i < 512; ++i) {
+        changed.AppendRow(plain, i);
+        // The other label, the other sign: what was learned is wrong now.
+        if (loss == "softmax") {
+          changed.SetLabel(plain.target(i).label == "low" ? "high" : "low");
+        } else {
+          changed.SetTarget(-plain.target(i).value);
+        }
+      }
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, plain, 0, plain.size());
+      EXPECT_EQ(trainer->MakeSnapshot()->drift_reports(), 0u) << loss << " seed " << seed;
+      Feed(*trainer, config, changed, 0, changed.size());
+      const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+      EXPECT_GE(snapshot->drift_reports(), 1u) << loss << " seed " << seed;
+      ASSERT_FALSE(snapshot->warnings().empty());
+      EXPECT_EQ(snapshot->warnings()[0].kind, WarningKind::kDrift);
+    }
+  }
+}
+
+// Rows of three labels, one label after the other.
+SampleBatch Sorted(const SampleBatch& rows) {
+  SampleBatch sorted;
+  for (const std::string label : {"low", "middle", "high"}) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows.target(i).label == label) sorted.AppendRow(rows, i);
+    }
+  }
+  return sorted;
+}
+
+double ErrorRate(const Trainer& trainer, const SampleBatch& test) {
+  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+  const std::vector<double> scores = Scores(trainer, test);
+  const size_t outputs = snapshot->num_outputs();
+  double wrong = 0;
+  for (size_t i = 0; i < test.size(); ++i) {
+    wrong += snapshot->Link({&scores[i * outputs], outputs}).label != test.target(i).label;
+  }
+  return wrong / static_cast<double>(test.size());
+}
+
+TEST(Order, ASortedStreamIsWarnedAboutAndReplayMakesUpForIt) {
+  const SampleBatch sorted = Sorted(MakeRows("softmax", 6000, kDim, 1));
+  const SampleBatch test = MakeRows("softmax", 1000, kDim, 2);
+  ModelConfig config = RaceConfig("softmax");
+  const ModelConfig plain = Complete(config);
+  config.replay = {.ratio = 2, .reservoir_rows = 2048, .order = StreamOrder::kOrdered};
+  const ModelConfig replaying = Complete(config);
+  auto forgets = MakeTrainer(plain), remembers = MakeTrainer(replaying);
+  Feed(*forgets, plain, sorted, 0, sorted.size());
+  Feed(*remembers, replaying, sorted, 0, sorted.size());
+  bool warned = false;
+  for (const ModelWarning& warning : forgets->MakeSnapshot()->warnings()) {
+    warned = warned || warning.kind == WarningKind::kOrdered;
+  }
+  EXPECT_TRUE(warned);
+  EXPECT_GT(ErrorRate(*forgets, test), 0.3);
+  EXPECT_LT(ErrorRate(*remembers, test), 0.15);
+
+  auto shuffled = MakeTrainer(plain);
+  Feed(*shuffled, plain, MakeRows("softmax", 4000, kDim, 1), 0, 4000);
+  for (const ModelWarning& warning : shuffled->MakeSnapshot()->warnings()) {
+    EXPECT_NE(warning.kind, WarningKind::kOrdered);
+  }
+}
+
+TEST(Replay, ForgetsOldRowsWhenTheyMislead) {
+  ModelConfig config = RaceConfig("square");
+  config.replay = {.ratio = 2, .reservoir_rows = 4096, .order = StreamOrder::kDrifting};
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 6400, kDim, 3);
+  SampleBatch changed;
+  for (size_t i = 0; i < 3200; ++i) {
+    changed.AppendRow(rows, i);
+    changed.SetTarget(-rows.target(i).value);
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  EXPECT_EQ(trainer->Save().reservoir.flushes, 0u);
+  EXPECT_EQ(trainer->Save().reservoir.rows.size(), 4096u);
+  Feed(*trainer, config, changed, 0, changed.size());
+  EXPECT_GE(trainer->Save().reservoir.flushes, 1u);
+  SampleBatch test;
+  const SampleBatch fresh = MakeRows("square", 500, kDim, 4);
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    test.AppendRow(fresh, i);
+    test.SetTarget(-fresh.target(i).value);
+  }
+  EXPECT_LT(MeanSquaredError(*trainer, test), 0.05);
+}
+
+TEST(Uncertainty, IntervalsHoldTheTargetsTheyShould) {
+  ModelConfig config = RaceConfig("square");
+  config.variance.method = VarianceMethod::kExact;
+  config.variance.features = 256;
+  config = Complete(config);
+  const auto noisy = [](size_t count, uint64_t seed) {
+    SampleBatch rows = MakeRows("square", count, 2, seed), out;
+    Random random(seed + 100);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      out.AppendRow(rows, i);
+      out.SetTarget(7 + 3 * (rows.target(i).value + 0.3 * random.Normal()));
+    }
+    return out;
+  };
+  const SampleBatch rows = noisy(6000, 1), test = noisy(2000, 2);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  ASSERT_TRUE(snapshot->has_uncertainty());
+  const std::vector<double> scores = Scores(*trainer, test);
+  std::vector<RowUncertainty> uncertainty(test.size());
+  snapshot->Assess(test, Inline(), uncertainty.data());
+  double covered = 0, width = 0;
+  for (size_t i = 0; i < test.size(); ++i) {
+    Prediction prediction = snapshot->Link({&scores[i], 1});
+    snapshot->AddUncertainty(uncertainty[i], prediction);
+    ASSERT_TRUE(prediction.variance.has_value() && prediction.interval.has_value());
+    EXPECT_GE(*prediction.variance, 0);
+    covered += test.target(i).value >= prediction.interval->low &&
+               test.target(i).value <= prediction.interval->high;
+    width += prediction.interval->high - prediction.interval->low;
+  }
+  EXPECT_NEAR(covered / 2000, 0.9, 0.03);
+  EXPECT_NEAR(width / 2000, 2 * 1.645 * 0.9, 0.4);  // noise of 0.9 target units
+  ASSERT_TRUE(snapshot->validation().recent.interval_coverage.has_value());
+  EXPECT_NEAR(*snapshot->validation().recent.interval_coverage, 0.9, 0.04);
+}
+
+}  // namespace
+}  // namespace kernelstream
