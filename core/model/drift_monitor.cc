@@ -1,14 +1,21 @@
 #include "core/model/drift_monitor.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "core/base/portable_math.h"
 
 namespace kernelstream {
 namespace {
 
 constexpr double kFastRows = 128, kSlowRows = 4096;
 constexpr uint64_t kRowsBeforeReports = 1024;
-constexpr double kRatio = 1.25, kStandardErrors = 7, kLargestLoss = 50;
+constexpr double kRatio = 1.25;
+// Share of rows above the tracked quantile without drift, and the share that reports it: 7 standard
+// errors of a decayed mean over kFastRows rows (which has the variance of a plain one over twice as
+// many).
+constexpr double kExceedingShare = 0.1, kReportShare = 0.23;
+// How fast the quantile follows, in its own logarithm per row.
+constexpr double kQuantileRate = 0.01, kSmallestQuantile = 1e-12;
 constexpr double kOrderRows = 2048, kRowsBeforeOrder = 1024, kShortestRun = 16;
 
 double MeanOf(const DecayedMean& mean) { return mean.weight > 0 ? mean.sum / mean.weight : 0; }
@@ -23,23 +30,23 @@ void Add(double value, double window, DecayedMean& mean) {
 
 bool NoteLosses(std::span<const double> losses, uint64_t row, DriftState& state) {
   for (const double loss : losses) {
-    const double mean = MeanOf(state.slow);
-    const double value = state.rows < kFastRows ? loss : std::min(loss, kLargestLoss * mean);
-    Add(value, kFastRows, state.fast);
-    Add(value, kSlowRows, state.slow);
-    Add(value * value, kSlowRows, state.slow_squares);
+    const double window = std::clamp(static_cast<double>(state.rows) / 3, 2 * kFastRows, kSlowRows);
+    if (state.rows == 0) state.quantile = loss;
+    const double exceeds = loss > state.quantile ? 1 : 0;
+    Add(exceeds, kFastRows, state.exceeding);
+    Add(loss, kFastRows, state.fast);
+    Add(loss, window, state.slow);
+    state.quantile =
+        std::max(kSmallestQuantile,
+                 state.quantile * PortableExp(kQuantileRate * (exceeds - kExceedingShare)));
     ++state.rows;
   }
   if (state.rows < kRowsBeforeReports) return false;
-  const double fast = MeanOf(state.fast), slow = MeanOf(state.slow);
-  const double variance = std::max(0.0, MeanOf(state.slow_squares) - slow * slow);
-  // A decayed mean with window w has the variance of a plain mean of 2 w rows.
-  const double error = std::sqrt(variance / (2 * kFastRows));
-  if (fast <= kRatio * slow || fast - slow <= kStandardErrors * error) return false;
-  const uint64_t reports = state.reports + 1;
-  state.fast = state.slow = state.slow_squares = {};
+  if (MeanOf(state.exceeding) <= kReportShare) return false;
+  if (MeanOf(state.fast) <= kRatio * MeanOf(state.slow)) return false;
+  state.fast = state.slow = state.exceeding = {};
   state.rows = 0;
-  state.reports = reports;
+  ++state.reports;
   state.last_report_row = row;
   return true;
 }
@@ -50,12 +57,13 @@ void NoteLabels(std::span<const double> labels, DriftState& state) {
   for (const double label : labels) {
     const auto index = static_cast<size_t>(std::max(0.0, label));
     if (state.label_weights.size() <= index) state.label_weights.resize(index + 1, 0.0);
+    const auto here = static_cast<double>(index);
     if (state.last_label >= 0) {
-      Add(label == state.last_label ? 1 : 0, kOrderRows, state.same_label);
+      Add(here == state.last_label ? 1 : 0, kOrderRows, state.same_label);
     }
     state.label_weights[index] += 1;
     total += 1;
-    state.last_label = label;
+    state.last_label = here;
   }
   const double changes = state.same_label.weight - state.same_label.sum;
   if (total < kRowsBeforeOrder) return;

@@ -76,7 +76,8 @@ struct ReservoirState {
 // History of the served model's predict-then-learn loss, and of the order of labels.
 struct DriftState {
   DecayedMean fast, slow;        // of row losses
-  DecayedMean slow_squares;      // of squared row losses
+  DecayedMean exceeding;         // rows with a loss above `quantile`
+  double quantile = 0;           // of row losses: a tenth are above
   uint64_t rows = 0;             // since the start or the last report
   uint64_t reports = 0;          // times drift was reported
   uint64_t last_report_row = 0;  // rows_learned at the last one

@@ -116,7 +116,8 @@ TEST(Race, LearnsWhichDirectionsMatter) {
   Feed(*without, isotropic, rows, 0, rows.size());
   EXPECT_LT(MeanSquaredError(*with, test), 0.5 * MeanSquaredError(*without, test));
   bool served = false;
-  for (const CandidateReport& c : with->MakeSnapshot()->resolved().candidates) {
+  const Ref<Snapshot> snapshot = with->MakeSnapshot();
+  for (const CandidateReport& c : snapshot->resolved().candidates) {
     if (c.served) served = c.form != MetricForm::kIsotropic;
   }
   EXPECT_TRUE(served);
@@ -227,19 +228,18 @@ TEST(Order, ASortedStreamIsWarnedAboutAndReplayMakesUpForIt) {
   auto forgets = MakeTrainer(plain), remembers = MakeTrainer(replaying);
   Feed(*forgets, plain, sorted, 0, sorted.size());
   Feed(*remembers, replaying, sorted, 0, sorted.size());
-  bool warned = false;
-  for (const ModelWarning& warning : forgets->MakeSnapshot()->warnings()) {
-    warned = warned || warning.kind == WarningKind::kOrdered;
-  }
-  EXPECT_TRUE(warned);
+  const auto warned = [](const Trainer& trainer) {
+    const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+    return std::any_of(snapshot->warnings().begin(), snapshot->warnings().end(),
+                       [](const ModelWarning& w) { return w.kind == WarningKind::kOrdered; });
+  };
+  EXPECT_TRUE(warned(*forgets));
   EXPECT_GT(ErrorRate(*forgets, test), 0.3);
   EXPECT_LT(ErrorRate(*remembers, test), 0.15);
 
   auto shuffled = MakeTrainer(plain);
   Feed(*shuffled, plain, MakeRows("softmax", 4000, kDim, 1), 0, 4000);
-  for (const ModelWarning& warning : shuffled->MakeSnapshot()->warnings()) {
-    EXPECT_NE(warning.kind, WarningKind::kOrdered);
-  }
+  EXPECT_FALSE(warned(*shuffled));
 }
 
 TEST(Replay, ForgetsOldRowsWhenTheyMislead) {

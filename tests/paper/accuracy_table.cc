@@ -1,6 +1,7 @@
 // Held-out errors after one pass, of models created with nothing but their loss. Prints one line
 // per data set: mean and spread over seeds, beside the bar this project sets itself.
-//   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2] [NAME...]
+//   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2]
+//                                           [--batch_rows=64] [--replay=0] [NAME...]
 // Exit status 1 if a bar is missed.
 #include <algorithm>
 #include <atomic>
@@ -43,7 +44,8 @@ Split SplitBy(const SampleBatch& rows, uint64_t seed, const std::function<bool(s
   return split;
 }
 
-// The last `test` rows of a random order are held out.
+// The last `test` rows of a random order (a tenth of all, unless the set has its own split) are
+// held out.
 Split RandomSplit(const SampleBatch& rows, uint64_t seed, size_t test) {
   const SampleBatch shuffled = Shuffled(rows, 1000 + seed);
   return SplitBy(shuffled, seed, [&](size_t i) { return i + test >= shuffled.size(); });
@@ -114,13 +116,13 @@ std::vector<Problem> Problems() {
   return {
       {"adult", "logistic", .152, 0, false, Adult},
       {"kin40k", "square", .030, 0, false, Masked("kin40k")},
-      {"cal_housing", "square", .228, 0, false, Random("streams/cal_housing.csv.gz", false, 4000)},
+      {"cal_housing", "square", .228, 0, false, Random("streams/cal_housing.csv.gz", false, 2064)},
       {"bike", "square", .006, 0, false, Masked("bike")},
       {"elevators", "square", .135, 0, false, Masked("elevators")},
       {"protein", "square", .40, 0, false, Masked("protein")},
-      {"letter", "softmax", .050, 0, false, Random("tabular/letter.csv.gz", true, 4000)},
-      {"spambase", "logistic", .070, 0, false, Random("tabular/spambase.csv.gz", true, 920)},
-      {"shuttle", "softmax", .0025, 0, false, Random("tabular/shuttle.csv.gz", true, 11600)},
+      {"letter", "softmax", .050, 0, false, Random("tabular/letter.csv.gz", true, 2000)},
+      {"spambase", "logistic", .070, 0, false, Random("tabular/spambase.csv.gz", true, 460)},
+      {"shuttle", "softmax", .0025, 0, false, Random("tabular/shuttle.csv.gz", true, 5800)},
       {"mnist_8_vs_6", "logistic", .008, 0, false, two},
       {"covtype", "logistic", .15, 0, false, Covtype},
       {"synthetic", "square", .0002, 0, false, Synthetic},
@@ -169,12 +171,19 @@ struct Result {
   std::string served;
 };
 
-Result Run(const Problem& problem, const std::string& data, uint64_t seed, uint32_t features) {
+struct Overrides {  // 0: the default
+  uint32_t features = 0, batch_rows = 0, replay = 0;
+};
+
+Result Run(const Problem& problem, const std::string& data, uint64_t seed,
+           const Overrides& overrides) {
   const Split split = problem.load(data, seed);
   ModelConfig config;
   config.loss.name = problem.loss;
   config.seed = 42 + seed;
-  config.max_features = features != 0 ? features : problem.features;
+  config.max_features = overrides.features != 0 ? overrides.features : problem.features;
+  config.batch_rows = overrides.batch_rows;
+  config.replay.ratio = overrides.replay;
   if (const absl::Status status = CompleteConfig(config); !status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
     std::exit(2);
@@ -228,7 +237,7 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed, uint3
 
 int Main(int argc, char** argv) {
   uint64_t seeds = 3;
-  uint32_t features = 0;
+  Overrides overrides;
   int threads = 2;
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
@@ -236,7 +245,12 @@ int Main(int argc, char** argv) {
     if (argument.rfind("--seeds=", 0) == 0) {
       seeds = std::strtoull(argument.c_str() + 8, nullptr, 10);
     } else if (argument.rfind("--features=", 0) == 0) {
-      features = static_cast<uint32_t>(std::strtoul(argument.c_str() + 11, nullptr, 10));
+      overrides.features = static_cast<uint32_t>(std::strtoul(argument.c_str() + 11, nullptr, 10));
+    } else if (argument.rfind("--batch_rows=", 0) == 0) {
+      overrides.batch_rows =
+          static_cast<uint32_t>(std::strtoul(argument.c_str() + 13, nullptr, 10));
+    } else if (argument.rfind("--replay=", 0) == 0) {
+      overrides.replay = static_cast<uint32_t>(std::strtoul(argument.c_str() + 9, nullptr, 10));
     } else if (argument.rfind("--threads=", 0) == 0) {
       threads = std::atoi(argument.c_str() + 10);
     } else {
@@ -265,7 +279,7 @@ int Main(int argc, char** argv) {
     workers.emplace_back([&] {
       for (size_t k = next++; k < jobs.size() * seeds; k = next++) {
         Job& job = jobs[k / seeds];
-        job.results[k % seeds] = Run(job.problem, *folder, k % seeds, features);
+        job.results[k % seeds] = Run(job.problem, *folder, k % seeds, overrides);
         std::fprintf(stderr, "%s seed %zu: %.5f  %.1f s  %s\n", job.problem.name.c_str(), k % seeds,
                      job.results[k % seeds].error, job.results[k % seeds].seconds,
                      job.results[k % seeds].served.c_str());
