@@ -83,8 +83,8 @@ absl::Status CheckGrid(absl::string_view field, const std::vector<double>& value
 }
 
 // `given`: the rule's parameters before defaults.
-absl::Status CompleteGrid([[maybe_unused]] Task task, const ParameterMap& given_rule,
-                          const ParameterMap& kernel, bool scale_given, ModelConfig& config) {
+absl::Status CompleteGrid(Task task, const ParameterMap& given_rule, const ParameterMap& kernel,
+                          bool scale_given, ModelConfig& config) {
   CandidateGrid& grid = config.candidates;
   const bool proximal = config.update_rule.name == "proximal";
   if (!proximal && !grid.step_constants.empty()) {
@@ -93,7 +93,7 @@ absl::Status CompleteGrid([[maybe_unused]] Task task, const ParameterMap& given_
                                      "has \"",
                                      config.update_rule.name, "\"; leave them out"));
   }
-  const bool can_race = proximal;
+  const bool can_race = proximal && task != Task::kNovelty;
   if (grid.bandwidth_scales.empty()) {
     if (can_race && !kernel.contains("bandwidth") && !scale_given) {
       grid.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
@@ -113,12 +113,14 @@ absl::Status CompleteGrid([[maybe_unused]] Task task, const ParameterMap& given_
   return status;
 }
 
-absl::Status CompleteReplay(ModelConfig& config) {
+absl::Status CompleteReplay(Task task, ModelConfig& config) {
   ReplayConfig& replay = config.replay;
   if (replay.reservoir_rows == 0) replay.reservoir_rows = 16384;
-  absl::Status status = CheckRange("replay.ratio", replay.ratio, 0u, kMaxReplayRatio);
+  const bool possible = config.update_rule.name == "proximal";
+  if (!replay.ratio.has_value()) replay.ratio = possible && task != Task::kNovelty ? 1 : 0;
+  absl::Status status = CheckRange("replay.ratio", *replay.ratio, 0u, kMaxReplayRatio);
   status.Update(CheckRange("replay.reservoir_rows", replay.reservoir_rows, 64u, kMaxReservoirRows));
-  if (status.ok() && replay.ratio > 0 && config.update_rule.name != "proximal") {
+  if (status.ok() && *replay.ratio > 0 && !possible) {
     return InvalidField("replay.ratio",
                         absl::StrCat("replay needs update rule \"proximal\"; the model has \"",
                                      config.update_rule.name, "\"; leave replay out"));
@@ -187,8 +189,8 @@ absl::Status CompleteVariance(Task task, ModelConfig& config) {
 }
 
 // AUTO stays where the data decides; OFF where a learned metric cannot apply.
-absl::Status CompleteMetric([[maybe_unused]] Task task, bool bandwidth_given, ModelConfig& config) {
-  const bool possible = config.update_rule.name == "proximal";
+absl::Status CompleteMetric(Task task, bool bandwidth_given, ModelConfig& config) {
+  const bool possible = config.update_rule.name == "proximal" && task != Task::kNovelty;
   if (config.input_metric == InputMetric::kAuto) {
     if (!possible || bandwidth_given) config.input_metric = InputMetric::kOff;
     return absl::OkStatus();
@@ -236,7 +238,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
       !s.ok()) {
     return s;
   }
-  if (absl::Status s = CompleteReplay(config); !s.ok()) return s;
+  if (absl::Status s = CompleteReplay((*loss)->task(), config); !s.ok()) return s;
   if (absl::Status s = CompleteVariance((*loss)->task(), config); !s.ok()) return s;
   if (absl::Status s = CompleteMetric((*loss)->task(), given_kernel.contains("bandwidth"), config);
       !s.ok()) {

@@ -14,8 +14,10 @@ constexpr double kRatio = 1.25;
 // errors of a decayed mean over kFastRows rows (which has the variance of a plain one over twice as
 // many).
 constexpr double kExceedingShare = 0.1, kReportShare = 0.23;
-// How fast the quantile follows, in its own logarithm per row.
-constexpr double kQuantileRate = 0.01, kSmallestQuantile = 1e-12;
+// How fast the quantile follows, in its own logarithm per row: fast enough downwards for losses
+// that fall like a power of the rows while a model learns.
+constexpr double kQuantileRows = 20, kSlowestRate = 0.004, kFastestRate = 0.2;
+constexpr double kSmallestQuantile = 1e-12;
 constexpr double kOrderRows = 2048, kRowsBeforeOrder = 1024, kShortestRun = 16;
 
 double MeanOf(const DecayedMean& mean) { return mean.weight > 0 ? mean.sum / mean.weight : 0; }
@@ -36,9 +38,10 @@ bool NoteLosses(std::span<const double> losses, uint64_t row, DriftState& state)
     Add(exceeds, kFastRows, state.exceeding);
     Add(loss, kFastRows, state.fast);
     Add(loss, window, state.slow);
-    state.quantile =
-        std::max(kSmallestQuantile,
-                 state.quantile * PortableExp(kQuantileRate * (exceeds - kExceedingShare)));
+    const double rate =
+        std::clamp(kQuantileRows / static_cast<double>(state.rows + 1), kSlowestRate, kFastestRate);
+    state.quantile = std::max(kSmallestQuantile,
+                              state.quantile * PortableExp(rate * (exceeds - kExceedingShare)));
     ++state.rows;
   }
   if (state.rows < kRowsBeforeReports) return false;

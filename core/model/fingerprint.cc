@@ -80,7 +80,7 @@ void Add(Digest128& digest, const ModelConfig& config) {
   Add(digest, config.candidates.bandwidth_scales);
   Add(digest, config.candidates.step_constants);
   digest.AddU64(static_cast<uint64_t>(config.input_metric));
-  digest.AddU64(config.replay.ratio);
+  digest.AddU64(config.replay.ratio.value_or(0));
   digest.AddU64(config.replay.reservoir_rows);
   digest.AddU64(static_cast<uint64_t>(config.replay.order));
   digest.AddU64(config.memory_mib);

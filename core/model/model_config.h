@@ -53,7 +53,9 @@ struct CandidateGrid {
 
 // Old rows learned again between new ones.
 struct ReplayConfig {
-  uint32_t ratio = 0;           // replayed rows per new one; 0: no replay
+  // Replayed rows per new one; 0: no replay. Default 1 for the proximal rule, 0 for the others and
+  // for novelty.
+  std::optional<uint32_t> ratio;
   uint32_t reservoir_rows = 0;  // default 16384
   StreamOrder order = StreamOrder::kDrifting;
 

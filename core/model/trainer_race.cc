@@ -263,7 +263,7 @@ bool Trainer::Impl::Race() {
   if (!state_.pruned && state_.learned_since_warm >= kPruneRows) {
     state_.pruned = moved = true;
     if (streams_.contains(0)) PruneStepConstants(0);
-    if (config_.replay.ratio > 0 && config_.replay.order == StreamOrder::kDrifting) {
+    if (*config_.replay.ratio > 0 && config_.replay.order == StreamOrder::kDrifting) {
       CandidateState shadow = state_.candidates[ServedChoice().candidate];
       shadow.replays = false;
       rules_.push_back(MakeRule(shadow));

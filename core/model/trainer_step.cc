@@ -149,10 +149,10 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
   if (work.rows.empty()) return;
   for (const size_t i : work.rows) {
     if (keeps_recent()) AddRecent(batch, i, state_.recent);
-    if (config_.replay.ratio > 0) reservoir_.Offer(batch, i);
+    if (*config_.replay.ratio > 0) reservoir_.Offer(batch, i);
   }
   state_.learned_since_warm += work.rows.size();
-  if (config_.replay.ratio > 0) Replay(work.rows.size());
+  if (*config_.replay.ratio > 0) Replay(work.rows.size());
   const bool moved = Race();
   if (variance_ != nullptr) ChooseVarianceKernel(moved);
 }
@@ -178,7 +178,7 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
     state_.cursor = (range.begin + range.size) % FeatureLimit();
   }
   Move(range, work);
-  if (loss_->task() == Task::kNovelty) MoveThresholds(work);
+  if (loss_->task() == Task::kNovelty && kind != Rows::kReplayed) MoveThresholds(work);
   if (kind == Rows::kReplayed || !keeps_average()) return;
   options_.executor->ParallelFor(state_.candidates.size(), [&](size_t c) {
     if (!work.last_scores[c].empty()) UpdateAverage(state_.candidates[c]);
@@ -289,7 +289,7 @@ void Trainer::Impl::Replay(size_t rows) {
   const double fade =
       std::min(1.0, 4.0 * config_.replay.reservoir_rows /
                         std::max<double>(1, static_cast<double>(reservoir_.seen())));
-  const auto count = static_cast<size_t>(fade * config_.replay.ratio * static_cast<double>(rows));
+  const auto count = static_cast<size_t>(fade * *config_.replay.ratio * static_cast<double>(rows));
   SampleBatch old;
   reservoir_.Draw(count, old);
   for (size_t i = 0; i < old.size(); i += config_.batch_rows) {

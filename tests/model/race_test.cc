@@ -222,6 +222,7 @@ TEST(Order, ASortedStreamIsWarnedAboutAndReplayMakesUpForIt) {
   const SampleBatch sorted = Sorted(MakeRows("softmax", 6000, kDim, 1));
   const SampleBatch test = MakeRows("softmax", 1000, kDim, 2);
   ModelConfig config = RaceConfig("softmax");
+  config.replay.ratio = 0;
   const ModelConfig plain = Complete(config);
   config.replay = {.ratio = 2, .reservoir_rows = 2048, .order = StreamOrder::kOrdered};
   const ModelConfig replaying = Complete(config);

@@ -1,7 +1,7 @@
 // Held-out errors after one pass, of models created with nothing but their loss. Prints one line
 // per data set: mean and spread over seeds, beside the bar this project sets itself.
 //   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2]
-//                                           [--batch_rows=64] [--replay=0] [NAME...]
+//                                           [--batch_rows=64] [--replay=1] [NAME...]
 // Exit status 1 if a bar is missed.
 #include <algorithm>
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -172,7 +173,8 @@ struct Result {
 };
 
 struct Overrides {  // 0: the default
-  uint32_t features = 0, batch_rows = 0, replay = 0;
+  uint32_t features = 0, batch_rows = 0;
+  std::optional<uint32_t> replay;
 };
 
 Result Run(const Problem& problem, const std::string& data, uint64_t seed,
