@@ -54,6 +54,7 @@ struct Grown {
     config.max_features = config.block_features = features;
     config.batch_rows = kBatchRows;
     config.seed = kSeed;
+    config.replay.ratio = 0;
     if (bandwidths > 0) {
       config.candidates.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
       config.candidates.bandwidth_scales.resize(bandwidths);

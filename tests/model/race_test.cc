@@ -125,6 +125,7 @@ TEST(Race, LearnsWhichDirectionsMatter) {
 
 TEST(Race, DropsStepConstantsButNoBandwidths) {
   ModelConfig config = RaceConfig("square");
+  config.replay.ratio = 0;
   config.input_metric = InputMetric::kOff;
   config = Complete(config);
   const SampleBatch rows = MakeRows("square", 4200, kDim, 5);

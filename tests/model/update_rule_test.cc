@@ -33,6 +33,7 @@ ModelConfig RawConfig(const std::string& rule) {
   config.batch_rows = 2;
   config.max_features = 64;
   config.seed = 99;
+  config.replay.ratio = 0;
   return config;
 }
 
@@ -226,6 +227,7 @@ TEST(Proximal, HardlyMindsHowRowsAreCut) {
   std::vector<double> errors;
   for (const uint32_t batch : {1u, 16u, 64u, 256u}) {
     ModelConfig config = SmallConfig("square");
+    config.replay.ratio = 0;
     config.batch_rows = batch;
     config.candidates = {.bandwidth_scales = {1}, .step_constants = {1}};
     config.input_metric = InputMetric::kOff;
