@@ -19,7 +19,12 @@ absl::Status CheckRange(absl::string_view field, T value, T low, T high) {
   return InvalidField(field, absl::StrCat(field, " is ", value, "; expected ", low, " to ", high));
 }
 
-absl::Status CompleteRule(ModelConfig& config) {
+// The derivatives of novelty are 0 or -1: smaller constants throw the scores about, and lift the
+// rows learned above others like them.
+constexpr double kNoveltyStepConstant = 300;
+
+absl::Status CompleteRule(Task task, ModelConfig& config) {
+  const bool step_constant_given = config.update_rule.parameters.contains("step_constant");
   if (config.update_rule.name.empty()) config.update_rule.name = "proximal";
   const UpdateRuleEntry* rule = FindUpdateRule(config.update_rule.name);
   if (rule == nullptr) {
@@ -30,6 +35,9 @@ absl::Status CompleteRule(ModelConfig& config) {
   auto parameters = CompleteParameters("update_rule", rule->doc, config.update_rule.parameters);
   if (!parameters.ok()) return parameters.status();
   config.update_rule.parameters = *std::move(parameters);
+  if (task == Task::kNovelty && config.update_rule.name == "proximal" && !step_constant_given) {
+    config.update_rule.parameters["step_constant"] = kNoveltyStepConstant;
+  }
   if (!config.l2_penalty.has_value()) config.l2_penalty = rule->default_l2_penalty;
   return CheckRange("l2_penalty", *config.l2_penalty, 0.0, 1e6);
 }
@@ -96,14 +104,20 @@ absl::Status CompleteGrid(Task task, const ParameterMap& given_rule, const Param
   const bool can_race = proximal && task != Task::kNovelty;
   if (grid.bandwidth_scales.empty()) {
     if (can_race && !kernel.contains("bandwidth") && !scale_given) {
-      grid.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
+      grid.bandwidth_scales = task == Task::kDensityRatio
+                                  ? std::vector<double>{0.5, 1, 2, 4}
+                                  : std::vector<double>{0.125, 0.25, 0.5, 1, 2};
+    } else if (task == Task::kNovelty && !kernel.contains("bandwidth") && !scale_given) {
+      grid.bandwidth_scales = {0.25};  // wide kernels see one cloud, whatever its shape
     } else {
       grid.bandwidth_scales = {1};
     }
   }
   if (grid.step_constants.empty() && proximal) {
     if (can_race && !given_rule.contains("step_constant")) {
-      grid.step_constants = {0.1, 0.3, 1, 3};
+      // exp(score) makes gradients of single rows large: density ratios take small steps.
+      grid.step_constants = task == Task::kDensityRatio ? std::vector<double>{30, 100, 300, 1000}
+                                                        : std::vector<double>{0.1, 0.3, 1, 3};
     } else {
       grid.step_constants = {config.update_rule.parameters.at("step_constant")};
     }
@@ -117,7 +131,10 @@ absl::Status CompleteReplay(Task task, ModelConfig& config) {
   ReplayConfig& replay = config.replay;
   if (replay.reservoir_rows == 0) replay.reservoir_rows = 16384;
   const bool possible = config.update_rule.name == "proximal";
-  if (!replay.ratio.has_value()) replay.ratio = possible && task != Task::kNovelty ? 1 : 0;
+  if (!replay.ratio.has_value()) {
+    const bool pays = task != Task::kNovelty && task != Task::kDensityRatio;
+    replay.ratio = possible && pays ? 1 : 0;
+  }
   absl::Status status = CheckRange("replay.ratio", *replay.ratio, 0u, kMaxReplayRatio);
   status.Update(CheckRange("replay.reservoir_rows", replay.reservoir_rows, 64u, kMaxReservoirRows));
   if (status.ok() && *replay.ratio > 0 && !possible) {
@@ -217,7 +234,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
   if (!kernel.ok()) return kernel.status();
   config.kernel.parameters = *std::move(kernel);
   const bool chooses_penalty = !config.l2_penalty.has_value();
-  if (absl::Status s = CompleteRule(config); !s.ok()) return s;
+  if (absl::Status s = CompleteRule((*loss)->task(), config); !s.ok()) return s;
   if (chooses_penalty) {
     config.l2_penalty = std::max(*config.l2_penalty, (*loss)->least_l2_penalty());
   }

@@ -41,11 +41,12 @@ inline constexpr size_t kMaxLabelBytes = 256;
 // Learners that race on one stream of frequencies: every bandwidth with every step constant.
 struct CandidateGrid {
   // Multiples of the median distance (of the kernel's bandwidth where it is given). Default: 1/8,
-  // 1/4, 1/2, 1, 2; only 1 where the bandwidth is given, for rules other than proximal, and for
-  // losses whose values cannot be compared between bandwidths (novelty).
+  // 1/4, 1/2, 1, 2; only 1 where the bandwidth is given and for rules other than proximal;
+  // 1/4 for novelty, whose losses cannot be compared between bandwidths. Density ratios: 1/2, 1, 2,
+  // 4.
   std::vector<double> bandwidth_scales;
-  // Default: 0.1, 0.3, 1, 3; only the rule's where it is given. Empty for rules other than
-  // proximal.
+  // Default: 0.1, 0.3, 1, 3 (density ratios: 30, 100, 300, 1000; novelty: 300); only the rule's
+  // where it is given. Empty for rules other than proximal.
   std::vector<double> step_constants;
 
   bool operator==(const CandidateGrid&) const = default;
@@ -53,8 +54,8 @@ struct CandidateGrid {
 
 // Old rows learned again between new ones.
 struct ReplayConfig {
-  // Replayed rows per new one; 0: no replay. Default 1 for the proximal rule, 0 for the others and
-  // for novelty.
+  // Replayed rows per new one; 0: no replay. Default 1 for the proximal rule, 0 for the others, for
+  // novelty and for density ratios.
   std::optional<uint32_t> ratio;
   uint32_t reservoir_rows = 0;  // default 16384
   StreamOrder order = StreamOrder::kDrifting;

@@ -72,6 +72,9 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->variance_features_ = std::move(served.variance_stream.features);
   snapshot->second_features_ = std::move(served.second_stream.features);
   snapshot->variance_inverse_bandwidth_ = served.variance_inverse_bandwidth;
+  if (impl_->loss()->task() == Task::kNovelty && state.warm) {
+    snapshot->threshold_ = impl_->NoveltyThresholdOf(*snapshot);
+  }
   return Ref<Snapshot>::Adopt(snapshot.release());
 }
 

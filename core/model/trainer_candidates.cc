@@ -158,7 +158,8 @@ size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) co
   for (const size_t c : bandwidth.candidates) {
     smallest = std::min(smallest, state_.candidates[c].step_constant);
   }
-  if (!(smallest > 0)) return all;
+  // Curvatures without bound make the damping as small as they are large.
+  if (!(smallest > 0) || loss_->task() == Task::kDensityRatio) return all;
   const double features = kGramFeaturesPerRow * static_cast<double>(rows) / smallest;
   const double chunks = std::ceil(features / (FeatureChunks::kPanelsPerChunk * kPanelWidth));
   return chunks < static_cast<double>(all) ? static_cast<size_t>(chunks) : all;

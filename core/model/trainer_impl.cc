@@ -14,6 +14,8 @@ namespace {
 
 // Row losses a served model shows before a report is old news.
 constexpr uint64_t kDriftNewsRows = 16384;
+// Rows that the served threshold of a novelty model is taken from.
+constexpr size_t kThresholdRows = 2048;
 
 // Target k of all rows, as it was sent.
 std::vector<double> TargetColumn(const SampleBatch& rows, size_t k) {
@@ -60,7 +62,7 @@ Trainer::Impl::Impl(const ModelConfig& config, TrainerState state, const Options
 }
 
 bool Trainer::Impl::keeps_recent() const {
-  return config_.input_metric != InputMetric::kOff ||
+  return config_.input_metric != InputMetric::kOff || loss_->task() == Task::kNovelty ||
          config_.variance.method != VarianceMethod::kNone;
 }
 
@@ -312,6 +314,20 @@ std::vector<ModelWarning> Trainer::Impl::Warnings() const {
                  "shuffle them, or create the model with replay and order ORDERED"});
   }
   return warnings;
+}
+
+double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
+  // The threshold that learning moves follows scores that grow; what is served has one value for
+  // these very coefficients.
+  const SampleBatch rows = LastRows(state_.recent, kThresholdRows);
+  if (rows.empty()) return snapshot.threshold();
+  std::vector<double> scores(rows.size());
+  snapshot.Score(rows, *options_.executor, scores.data());
+  const double fraction = config_.loss.parameters.at("fraction");
+  const auto below = static_cast<size_t>(fraction * static_cast<double>(rows.size()));
+  const auto at = scores.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(scores.begin(), at, scores.end());
+  return *at;
 }
 
 Trainer::Impl::Served Trainer::Impl::ServedModel() const {

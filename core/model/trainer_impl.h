@@ -53,6 +53,8 @@ class Trainer::Impl {
 
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
   Served ServedModel() const;
+  // Where the wanted fraction of recent rows scores below.
+  double NoveltyThresholdOf(const Snapshot& snapshot) const;
   TrainerState Save() const;
   std::array<uint8_t, 16> CurrentFingerprint() const;
   ModelPhase phase() const;

@@ -1,7 +1,7 @@
 // The update rules against plain float64 arithmetic on small cases.
+#include "core/model/update_rule.h"
 #include "core/base/philox.h"
 #include "core/base/quantile.h"
-#include "core/model/update_rule.h"
 #include "tests/model/model_support.h"
 
 #include <numbers>

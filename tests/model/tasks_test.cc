@@ -1,0 +1,280 @@
+// Learning problems beyond one number and labels: novelty, density ratios, several targets, and the
+// losses of a regression.
+#include <cmath>
+
+#include "tests/model/model_support.h"
+
+namespace kernelstream {
+namespace {
+
+ModelConfig TaskConfig(const std::string& loss, ParameterMap parameters = {}) {
+  ModelConfig config;
+  config.loss = {loss, std::move(parameters)};
+  config.max_features = 1024;
+  config.warmup_rows = 128;
+  EXPECT_TRUE(CompleteConfig(config).ok());
+  return config;
+}
+
+// Rows on a ring of radius 2, in the first two of `dim` inputs; or anywhere.
+SampleBatch Ring(size_t count, size_t dim, uint64_t seed, bool on_ring = true) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    float* x = rows.AddDense(dim);
+    for (size_t j = 0; j < dim; ++j) x[j] = static_cast<float>(0.3 * random.Normal());
+    const double angle = random.Uniform(0, 6.283185307);
+    const double radius = on_ring ? 2 : random.Uniform(0, 4);
+    x[0] += static_cast<float>(radius * std::cos(angle));
+    x[1] += static_cast<float>(radius * std::sin(angle));
+  }
+  return rows;
+}
+
+// Two clusters of unequal size.
+SampleBatch Clusters(size_t count, uint64_t seed) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    const double center = random.Uniform(0, 1) < 0.8 ? 3 : -3;
+    float* x = rows.AddDense(4);
+    for (size_t j = 0; j < 4; ++j) x[j] = static_cast<float>(center + random.Normal());
+  }
+  return rows;
+}
+
+double FractionBelow(const Trainer& trainer, const SampleBatch& rows) {
+  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+  const std::vector<double> scores = Scores(trainer, rows);
+  double below = 0;
+  for (const double score : scores) below += snapshot->Link({&score, 1}).value < 0;
+  return below / static_cast<double>(rows.size());
+}
+
+TEST(Novelty, TheWantedFractionIsBelowTheThreshold) {
+  for (const double fraction : {0.05, 0.1, 0.3}) {
+    const ModelConfig config = TaskConfig("novelty", {{"fraction", fraction}});
+    struct Data {
+      SampleBatch train, test;
+    };
+    const Data sets[] = {{Ring(10000, 2, 1), Ring(8000, 2, 2)},
+                         {Ring(10000, 5, 3), Ring(8000, 5, 4)},
+                         {Clusters(10000, 5), Clusters(8000, 6)}};
+    for (const Data& data : sets) {
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, data.train, 0, data.train.size());
+      EXPECT_NEAR(FractionBelow(*trainer, data.test), fraction, 0.02) << fraction;
+      const auto metrics = trainer->MakeSnapshot()->validation().recent;
+      if (metrics.fraction_below_threshold.has_value()) {
+        EXPECT_NEAR(*metrics.fraction_below_threshold, fraction, 0.04);
+      }
+    }
+  }
+}
+
+// How often a row off the ring scores below one on it.
+double RankingOf(const std::vector<double>& on, const std::vector<double>& off) {
+  double right = 0;
+  for (const double a : on) {
+    for (const double b : off) right += a > b ? 1 : a == b ? 0.5 : 0;
+  }
+  return right / static_cast<double>(on.size() * off.size());
+}
+
+TEST(Novelty, RanksStrangersBelowMembersBetterThanTheDistanceFromTheMean) {
+  const ModelConfig config = TaskConfig("novelty");
+  const SampleBatch train = Ring(6000, 2, 1), on = Ring(500, 2, 2), off = Ring(500, 2, 3, false);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, train, 0, train.size());
+  const auto closeness = [](const SampleBatch& rows) {
+    std::vector<double> out;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto x = rows.row(i).values;
+      out.push_back(-std::hypot(x[0], x[1]));  // the mean of the ring is its centre
+    }
+    return out;
+  };
+  const double learned = RankingOf(Scores(*trainer, on), Scores(*trainer, off));
+  EXPECT_GT(learned, 0.8);
+  EXPECT_GT(learned, RankingOf(closeness(on), closeness(off)) + 0.1);
+}
+
+// p = N(0.5, 1) in every input, q = N(-0.5, 1): log p / q = sum of the inputs.
+TEST(DensityRatio, LearnsTheLogRatioOfTwoGaussians) {
+  constexpr size_t kDim = 2;
+  const auto sample = [](size_t count, uint64_t seed, double share_of_p) {
+    SampleBatch rows;
+    Random random(seed);
+    for (size_t i = 0; i < count; ++i) {
+      const bool is_p = random.Uniform(0, 1) < share_of_p;
+      float* x = rows.AddDense(kDim);
+      for (size_t j = 0; j < kDim; ++j) {
+        x[j] = static_cast<float>((is_p ? 0.5 : -0.5) + random.Normal());
+      }
+      rows.SetPopulation(is_p ? Population::kNumerator : Population::kDenominator);
+    }
+    return rows;
+  };
+  for (const double share : {0.5, 0.2}) {  // how many rows come of each must not matter
+    const ModelConfig config = TaskConfig("density_ratio");
+    const SampleBatch train = sample(40000, 1, share);
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, train, 0, train.size());
+    const SampleBatch test = sample(4000, 2, 0.5);
+    const std::vector<double> scores = Scores(*trainer, test);
+    double squares = 0, count = 0;
+    for (size_t i = 0; i < test.size(); ++i) {
+      const auto x = test.row(i).values;
+      if (std::hypot(x[0], x[1]) > 2.2) continue;  // where both have mass
+      const double off = scores[i] - (x[0] + x[1]);
+      squares += off * off;
+      ++count;
+    }
+    EXPECT_LT(std::sqrt(squares / count), 0.15) << share;
+    const auto metrics = trainer->MakeSnapshot()->validation().recent;
+    if (metrics.divergence.has_value()) {
+      EXPECT_NEAR(*metrics.divergence, 1.0, 0.1) << share;  // KL(p || q) = |mean difference|^2 / 2
+    }
+  }
+}
+
+TEST(RelativeNovelty, ScoresAreHighWhereTheReferenceHasMoreMass) {
+  const ModelConfig config = TaskConfig("relative_novelty");
+  SampleBatch train;
+  Random random(1);
+  const SampleBatch ring = Ring(10000, 2, 2), all = Ring(10000, 2, 3, false);
+  for (size_t i = 0; i < ring.size(); ++i) {
+    train.AppendRow(ring, i);
+    train.SetPopulation(Population::kNumerator);
+    train.AppendRow(all, i);
+    train.SetPopulation(Population::kDenominator);
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, train, 0, train.size());
+  SampleBatch on, off;
+  on.AddDense(std::array{2.0f, 0.0f});
+  off.AddDense(std::array{0.0f, 0.0f});
+  EXPECT_GT(Scores(*trainer, on)[0], Scores(*trainer, off)[0]);
+}
+
+TEST(Regression, LearnsSeveralTargetsAtOnce) {
+  const ModelConfig config = TaskConfig("square");
+  const auto sample = [](size_t count, uint64_t seed) {
+    SampleBatch rows;
+    Random random(seed);
+    for (size_t i = 0; i < count; ++i) {
+      float* x = rows.AddDense(3);
+      for (size_t j = 0; j < 3; ++j) x[j] = static_cast<float>(random.Normal());
+      const double targets[] = {std::sin(x[0]), 1000 + 50 * x[1] * x[2]};
+      rows.SetTargets(targets);
+    }
+    return rows;
+  };
+  const SampleBatch train = sample(8000, 1), test = sample(1000, 2);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, train, 0, train.size());
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  ASSERT_EQ(snapshot->num_outputs(), 2u);
+  const std::vector<double> scores = Scores(*trainer, test);
+  double errors[2] = {};
+  for (size_t i = 0; i < test.size(); ++i) {
+    const Prediction prediction = snapshot->Link({&scores[2 * i], 2});
+    ASSERT_EQ(prediction.values.size(), 2u);
+    for (size_t k = 0; k < 2; ++k) {
+      const double off = prediction.values[k] - test.target(i).values[k];
+      errors[k] += off * off / static_cast<double>(test.size());
+    }
+  }
+  EXPECT_LT(errors[0], 0.02 * 0.43);  // of the targets' variances
+  EXPECT_LT(errors[1], 0.1 * 50 * 50);
+  SampleBatch three;  // another number of targets is not learned
+  three.AddDense(std::array{0.0f, 0.0f, 0.0f});
+  three.SetTargets(std::array{1.0, 2.0, 3.0});
+  trainer->Step(three, 0, 1, 9000);
+  EXPECT_EQ(trainer->rows_skipped(), 1u);
+}
+
+SampleBatch WithOutliers(size_t count, uint64_t seed, double share) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    float* x = rows.AddDense(2);
+    for (size_t j = 0; j < 2; ++j) x[j] = static_cast<float>(random.Normal());
+    double y = std::sin(1.5 * x[0]) + 0.5 * x[1] + 0.3 * random.Normal();
+    if (random.Uniform(0, 1) < share) y *= 30;
+    rows.SetTarget(y);
+  }
+  return rows;
+}
+
+double MeanAbsoluteError(const Trainer& trainer, const SampleBatch& test) {
+  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+  const std::vector<double> scores = Scores(trainer, test);
+  double sum = 0;
+  for (size_t i = 0; i < test.size(); ++i) {
+    sum += std::abs(snapshot->Link({&scores[i], 1}).value - test.target(i).value);
+  }
+  return sum / static_cast<double>(test.size());
+}
+
+TEST(Huber, HardlyMindsOutliers) {
+  const ModelConfig config = TaskConfig("huber");
+  double errors[2] = {};
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const SampleBatch test = WithOutliers(2000, 100 + seed, 0);
+    for (const bool outliers : {false, true}) {
+      const SampleBatch train = WithOutliers(8000, seed, outliers ? 0.01 : 0);
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, train, 0, train.size());
+      errors[outliers] += MeanAbsoluteError(*trainer, test) / 3;
+    }
+  }
+  EXPECT_LT(errors[1], 1.03 * errors[0]);
+}
+
+TEST(Quantile, CutsTheTargetsWhereItShould) {
+  for (const double level : {0.1, 0.5, 0.9}) {
+    const ModelConfig config = TaskConfig("quantile", {{"level", level}});
+    const SampleBatch train = WithOutliers(8000, 1, 0), test = WithOutliers(4000, 2, 0);
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, train, 0, train.size());
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    const std::vector<double> scores = Scores(*trainer, test);
+    double below = 0;
+    for (size_t i = 0; i < test.size(); ++i) {
+      below += test.target(i).value < snapshot->Link({&scores[i], 1}).value;
+    }
+    EXPECT_NEAR(below / 4000, level, 0.03) << level;
+  }
+}
+
+TEST(EveryLoss, LearnsItsTaskBetterThanAConstant) {
+  for (const LossEntry& entry : LossRegistry()) {
+    const std::string name(entry.doc.name);
+    ModelConfig config = TaskConfig(name);
+    auto loss = MakeLoss(config.loss);
+    ASSERT_TRUE(loss.ok());
+    const Task task = (*loss)->task();
+    if (task == Task::kNovelty || task == Task::kDensityRatio) continue;  // above
+    const std::string rows_of = task == Task::kRegression   ? "square"
+                                : task == Task::kMulticlass ? "softmax"
+                                                            : "logistic";
+    const SampleBatch train = MakeRows(rows_of, 4000, 3, 1);
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, train, 0, train.size());
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    std::vector<double> targets, weights(train.size(), 1.0), constant(snapshot->num_outputs());
+    for (size_t i = 0; i < train.size(); ++i) {
+      targets.push_back(*snapshot->LossTarget(train.target(i)));
+    }
+    snapshot->loss().BestConstant(targets, weights, constant);
+    double constant_loss = 0;
+    for (const double target : targets) {
+      constant_loss += snapshot->loss().Value(constant, target) / 4000;
+    }
+    EXPECT_LT(snapshot->validation().recent_loss, 0.5 * constant_loss) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kernelstream
