@@ -79,7 +79,8 @@ class Novelty final : public Loss {
 LossEntry NoveltyLoss() {
   return {.doc = {.name = "novelty",
                   .doc = "max(0, threshold - score) - fraction threshold: rows have no target; a "
-                         "row that scores below the threshold, which is learned too, is novel; "
+                         "row that scores below the threshold, which is learned too, is novel; one "
+                         "row in four only serves to choose the threshold; "
                          "derivative -1 there, else 0",
                   .parameters = kParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {

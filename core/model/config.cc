@@ -21,7 +21,7 @@ absl::Status CheckRange(absl::string_view field, T value, T low, T high) {
 
 // The derivatives of novelty are 0 or -1: smaller constants throw the scores about, and lift the
 // rows learned above others like them.
-constexpr double kNoveltyStepConstant = 300;
+constexpr double kNoveltyStepConstant = 100;
 
 absl::Status CompleteRule(Task task, ModelConfig& config) {
   const bool step_constant_given = config.update_rule.parameters.contains("step_constant");

@@ -45,7 +45,7 @@ struct CandidateGrid {
   // 1/4 for novelty, whose losses cannot be compared between bandwidths. Density ratios: 1/2, 1, 2,
   // 4.
   std::vector<double> bandwidth_scales;
-  // Default: 0.1, 0.3, 1, 3 (density ratios: 30, 100, 300, 1000; novelty: 300); only the rule's
+  // Default: 0.1, 0.3, 1, 3 (density ratios: 30, 100, 300, 1000; novelty: 100); only the rule's
   // where it is given. Empty for rules other than proximal.
   std::vector<double> step_constants;
 

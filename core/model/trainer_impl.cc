@@ -14,7 +14,7 @@ namespace {
 
 // Row losses a served model shows before a report is old news.
 constexpr uint64_t kDriftNewsRows = 16384;
-// Rows that the served threshold of a novelty model is taken from.
+// Held-out rows, the last ones, that the served threshold of a novelty model is taken from.
 constexpr size_t kThresholdRows = 2048;
 
 // Target k of all rows, as it was sent.

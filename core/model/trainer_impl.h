@@ -53,7 +53,7 @@ class Trainer::Impl {
 
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
   Served ServedModel() const;
-  // Where the wanted fraction of recent rows scores below.
+  // Novelty: where the wanted fraction of the rows that were held out scores below.
   double NoveltyThresholdOf(const Snapshot& snapshot) const;
   TrainerState Save() const;
   std::array<uint8_t, 16> CurrentFingerprint() const;
@@ -143,6 +143,8 @@ class Trainer::Impl {
   std::span<const double> TargetsFor(const Work& work, const CoefficientState& coefficients,
                                      std::vector<double>& thresholds) const;
   void MoveThresholds(const Work& work);
+  // Novelty: row i of the next ones only serves to choose the threshold.
+  bool IsHeldOut(size_t i) const;
   // The served model's errors on rows it has not learned yet.
   void NoteServed(const Work& work);
   void Validate(const Work& work);

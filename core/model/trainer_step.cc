@@ -24,6 +24,10 @@ constexpr double kAverageEta = 8;
 constexpr double kRestartRatio = 0.97;
 constexpr uint64_t kStepsBeforeRestart = 20;
 
+// Novelty: one of so many rows is not learned, so that the threshold is not taken from rows that
+// the model has been lifted at.
+constexpr uint64_t kRowsPerHeldOut = 4;
+
 // The shadow that does not replay has to be this much better before the reservoir is emptied.
 constexpr double kFlushRatio = 0.9;
 
@@ -90,6 +94,7 @@ void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
 
 void Trainer::Impl::TakeTargets(const SampleBatch& batch, size_t first, size_t count, Work& work) {
   for (size_t i = first; i < first + count; ++i) {
+    if (IsHeldOut(i - first)) continue;
     if (!AppendTargets(batch.target(i), work.targets).ok()) {
       ++state_.rows_skipped;
       continue;
@@ -132,6 +137,11 @@ std::span<const double> Trainer::Impl::TargetsFor(const Work& work,
   return thresholds;
 }
 
+bool Trainer::Impl::IsHeldOut(size_t i) const {
+  return loss_->task() == Task::kNovelty &&
+         (state_.learned_since_warm + i) % kRowsPerHeldOut == kRowsPerHeldOut - 1;
+}
+
 void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
   const size_t dimension = state_.input_dim;
   work.inputs.resize(work.rows.size() * dimension);
@@ -146,6 +156,13 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
   Work work;
   Update(
       batch, first, count, Rows::kNew, [](const CandidateState&) { return true; }, work);
+  if (loss_->task() == Task::kNovelty) {
+    for (size_t i = first; i < first + count; ++i) {
+      if (IsHeldOut(i - first)) AddRecent(batch, i, state_.recent);
+    }
+    state_.learned_since_warm += count;
+    return;
+  }
   if (work.rows.empty()) return;
   for (const size_t i : work.rows) {
     if (keeps_recent()) AddRecent(batch, i, state_.recent);
