@@ -1,7 +1,6 @@
 #include "core/model/fingerprint.h"
 
 #include "absl/strings/string_view.h"
-
 #include "core/base/digest.h"
 
 namespace kernelstream {
@@ -60,7 +59,8 @@ void Add(Digest128& digest, const SampleBatch& batch) {
   }
 }
 
-void Add(Digest128& digest, const ModelConfig& config) {
+// What configs had in the first format.
+void AddFirst(Digest128& digest, const ModelConfig& config) {
   Add(digest, config.loss);
   Add(digest, config.kernel);
   digest.AddU64(config.dimension);
@@ -77,6 +77,10 @@ void Add(Digest128& digest, const ModelConfig& config) {
   digest.AddU64(config.max_features);
   digest.AddU64(static_cast<uint64_t>(config.when_full));
   digest.AddU64(config.warmup_rows);
+}
+
+void Add(Digest128& digest, const ModelConfig& config) {
+  AddFirst(digest, config);
   Add(digest, config.candidates.bandwidth_scales);
   Add(digest, config.candidates.step_constants);
   digest.AddU64(static_cast<uint64_t>(config.input_metric));
@@ -110,11 +114,15 @@ void Add(Digest128& digest, const CoefficientState& coefficients) {
   Add(digest, coefficients.validation);
 }
 
-}  // namespace
+// Of the coefficients of the first format.
+void AddFirst(Digest128& digest, const CoefficientState& coefficients) {
+  digest.AddDouble(coefficients.scale);
+  Add(digest, coefficients.values);
+  Add(digest, coefficients.validation);
+}
 
-std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state) {
-  Digest128 digest;
-  Add(digest, config);
+// The counters, the warm-up and the input scales.
+void AddFirst(Digest128& digest, const TrainerState& state) {
   digest.AddU64(state.step);
   digest.AddU64(state.updates);
   digest.AddU64(state.num_features);
@@ -126,6 +134,14 @@ std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerStat
   Add(digest, state.warmup);
   Add(digest, state.input_shift);
   Add(digest, state.input_inverse_scale);
+}
+
+}  // namespace
+
+std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state) {
+  Digest128 digest;
+  Add(digest, config);
+  AddFirst(digest, state);
   Add(digest, state.target_offsets);
   Add(digest, state.target_scales);
   digest.AddDouble(state.population_weights[0]);
@@ -155,6 +171,24 @@ std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerStat
     digest.AddDouble(candidate.bandwidth);
     Add(digest, candidate.last);
     Add(digest, candidate.average);
+    digest.AddU64(candidate.steps_since_restart);
+  }
+  return digest.Finish();
+}
+
+std::array<uint8_t, 16> FirstFingerprint(const ModelConfig& config, const TrainerState& state) {
+  Digest128 digest;
+  AddFirst(digest, config);
+  AddFirst(digest, state);
+  digest.AddDouble(state.target_offsets.empty() ? 0 : state.target_offsets[0]);
+  digest.AddDouble(state.target_scales.empty() ? 1 : state.target_scales[0]);
+  Add(digest, state.kernel_parameters);
+  Add(digest, state.rule_parameters);
+  Add(digest, state.labels);
+  for (const CandidateState& candidate : state.candidates) {
+    digest.AddDouble(candidate.bandwidth);
+    AddFirst(digest, candidate.last);
+    AddFirst(digest, candidate.average);
     digest.AddU64(candidate.steps_since_restart);
   }
   return digest.Finish();

@@ -15,6 +15,10 @@ namespace kernelstream {
 // is left out.
 std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state);
 
+// The digest that the first versions saved, of what they had: one learner. Never changes, so that
+// what they saved can still be checked.
+std::array<uint8_t, 16> FirstFingerprint(const ModelConfig& config, const TrainerState& state);
+
 }  // namespace kernelstream
 
 #endif  // KERNELSTREAM_CORE_MODEL_FINGERPRINT_H_

@@ -64,7 +64,7 @@ class Adder {
            {&sums.squared, &sums.absolute, &sums.target_mean, &sums.target_spread}) {
         Grow(*values, outputs);
       }
-      if (loss.quantile_level() > 0) Grow(sums.pinball, outputs);
+      if (loss.quantile_level() > 0 || !sums.pinball.empty()) Grow(sums.pinball, outputs);
     }
   }
 
@@ -224,7 +224,31 @@ void FillRegression(const MetricSums& sums, std::span<const double> scales, Task
   }
 }
 
+void FillDensityRatio(const Loss& loss, const MetricSums& sums, TaskMetrics& metrics) {
+  const auto& weight = sums.population_weight;
+  if (!(weight[0] > 0 && weight[1] > 0)) return;
+  // Of populations that are the same nothing is better than a constant.
+  constexpr double kPopulations[] = {-1, 1}, kEqually[] = {1, 1};
+  double constant[1];
+  loss.BestConstant(kPopulations, kEqually, constant);
+  metrics.divergence = loss.Value(constant, -1) + loss.Value(constant, 1) -
+                       sums.population_loss[0] / weight[0] - sums.population_loss[1] / weight[1];
+}
+
 }  // namespace
+
+bool IsConsistent(const MetricSums& sums) {
+  const auto both = [](size_t a, size_t b, size_t bins) { return a == b && (a == 0 || a == bins); };
+  return sums.class_actual.size() == sums.class_predicted.size() &&
+         sums.class_actual.size() == sums.class_correct.size() &&
+         both(sums.bin_weight.size(), sums.bin_probability.size(), kCalibrationBins) &&
+         sums.bin_weight.size() == sums.bin_correct.size() &&
+         both(sums.first_scores.size(), sums.second_scores.size(), kScoreBins) &&
+         sums.squared.size() == sums.absolute.size() &&
+         sums.squared.size() == sums.target_mean.size() &&
+         sums.squared.size() == sums.target_spread.size() &&
+         (sums.pinball.empty() || sums.pinball.size() == sums.squared.size());
+}
 
 double RecentDecay(uint64_t rows_before, size_t rows) {
   const double window =
@@ -247,8 +271,15 @@ void AddToMetricSums(const Loss& loss, std::span<const double> scores,
       if (!intervals.empty()) adder.AddInterval(intervals[i], targets[i], weight);
     } else if (HasLabels(loss.task())) {
       adder.AddClass(row, targets[i], weight);
-    } else {
+    } else if (loss.task() == Task::kNovelty) {
       adder.AddKnown(loss.Value(row, targets[i]), weight);
+      if (row[0] < targets[i]) sums.wrong += weight;
+    } else {
+      const double value = loss.Value(row, targets[i]);
+      adder.AddKnown(value, weight);
+      const size_t population = targets[i] > 0 ? 1 : 0;
+      sums.population_weight[population] += weight;
+      sums.population_loss[population] += weight * value;
     }
     sums.weight += weight;
   }
@@ -272,6 +303,12 @@ TaskMetrics MetricsOf(const Loss& loss, const MetricSums& sums,
     FillRegression(sums, target_scales, metrics);
   } else if (HasLabels(loss.task())) {
     FillClassification(loss, sums, metrics);
+  } else if (loss.task() == Task::kNovelty) {
+    if (sums.known_weight > 0) {
+      metrics.fraction_below_threshold = sums.wrong / sums.known_weight;
+    }
+  } else {
+    FillDensityRatio(loss, sums, metrics);
   }
   return metrics;
 }

@@ -44,6 +44,10 @@ struct MetricSums {
   bool operator==(const MetricSums&) const = default;
 };
 
+// True if lists that belong together are equally long, and bins as many as they are here: a saved
+// one that is not cannot be added to.
+bool IsConsistent(const MetricSums& sums);
+
 // What is kept of the served predictions; part of the trainer's state.
 struct TaskMetricsState {
   MetricSums recent;  // decayed by RecentDecay
@@ -61,9 +65,10 @@ struct ScoreInterval {
 
 // Adds rows to one set of sums.
 // scores: [rows][outputs], before the link, finite. weights: [rows], > 0. targets: as the loss sees
-// them (kNovelty: the threshold), one per row, or [rows][outputs] for a regression with several
-// outputs, whose loss is that of one output, averaged over them. NaN: a label the model does not
-// know; so is an index beyond the outputs. intervals: [rows] or empty; one output only.
+// them (kNovelty: the threshold; kDensityRatio: +1 or -1), one per row, or [rows][outputs] for a
+// regression with several outputs, whose loss is that of one output, averaged over them. NaN: a
+// label the model does not know; so is an index beyond the outputs. intervals: [rows] or empty; one
+// output only.
 void AddToMetricSums(const Loss& loss, std::span<const double> scores,
                      std::span<const double> targets, std::span<const double> weights,
                      std::span<const ScoreInterval> intervals, MetricSums& sums);

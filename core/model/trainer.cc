@@ -1,5 +1,6 @@
 #include "core/model/trainer.h"
 
+#include "core/model/fingerprint.h"
 #include "core/model/trainer_impl.h"
 
 namespace kernelstream {
@@ -21,7 +22,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Restore(const ModelConfig& con
                                                           const Options& options) {
   auto impl = Impl::Make(config, state, options);
   if (!impl.ok()) return impl.status();
-  if ((*impl)->CurrentFingerprint() != state.fingerprint) {
+  if ((*impl)->CurrentFingerprint() != state.fingerprint &&
+      FirstFingerprint(config, state) != state.fingerprint) {
     return absl::DataLossError(
         "the stored coefficients do not give the stored fingerprint: the checkpoint is damaged or "
         "belongs to another "

@@ -341,6 +341,74 @@ TEST(TaskMetrics, IntervalsCountWhatTheyCover) {
               10 * (0.5 * (0.15 + 0.05) + 2 * 0.5 * 0.3 + 0.5 * (1.8 + 0.4)) / 4, 1e-12);
 }
 
+// max(0, threshold - score) - threshold / 10.
+class Novelty final : public Loss {
+ public:
+  Task task() const override { return Task::kNovelty; }
+  double Value(std::span<const double> scores, double threshold) const override {
+    return std::max(0.0, threshold - scores[0]) - 0.1 * threshold;
+  }
+  void Derivative(std::span<const double> scores, double threshold,
+                  std::span<double> out) const override {
+    out[0] = scores[0] < threshold ? -1 : 0;
+  }
+  double curvature() const override { return 1; }
+  absl::Status CheckTarget(double) const override { return absl::OkStatus(); }
+};
+
+// exp(score) in the denominator, -score in the numerator.
+class Ratio final : public Loss {
+ public:
+  Task task() const override { return Task::kDensityRatio; }
+  double Value(std::span<const double> scores, double target) const override {
+    return target > 0 ? -scores[0] : std::exp(scores[0]);
+  }
+  void Derivative(std::span<const double> scores, double target,
+                  std::span<double> out) const override {
+    out[0] = target > 0 ? -1 : std::exp(scores[0]);
+  }
+  double curvature() const override { return 1; }
+  absl::Status CheckTarget(double) const override { return absl::OkStatus(); }
+};
+
+TEST(TaskMetrics, NoveltyCountsTheRowsBelowTheThresholdOfTheirTime) {
+  const Novelty loss;
+  const std::vector<double> scores = {0.1, 0.3, 0.5, 0.7}, thresholds = {0.2, 0.2, 0.6, 0.6};
+  const std::vector<double> weights = {1, 2, 3, 2};
+  MetricSums sums;
+  AddToMetricSums(loss, scores, thresholds, weights, {}, sums);
+  const TaskMetrics metrics = MetricsOf(loss, sums, kOneScale);
+  EXPECT_DOUBLE_EQ(*metrics.fraction_below_threshold, 0.5);
+  EXPECT_TRUE(metrics.loss.has_value());
+  EXPECT_FALSE(metrics.error_rate.has_value());
+}
+
+// Normal populations of means 1 and 0: log ratio x - 1/2, divergence 1/2.
+TEST(TaskMetrics, DivergenceOfTheTrueRatioIsThatOfKullbackAndLeibler) {
+  const Ratio loss;
+  constexpr uint64_t kSeed = 16;
+  Random random(kSeed);
+  Rows rows;
+  for (int i = 0; i < 40000; ++i) {
+    const double target = i % 4 == 0 ? 1 : -1;  // not as many of both
+    const double x = random.Normal() + (target > 0 ? 1 : 0);
+    rows.targets.push_back(target);
+    rows.scores.push_back(x - 0.5);
+    rows.weights.push_back(random.Uniform(0.5, 1.5));
+  }
+  const TaskMetricsState state = InBatches(loss, rows);
+  EXPECT_NEAR(*MetricsOf(loss, state.total, kOneScale).divergence, 0.5, 0.05) << kSeed;
+  EXPECT_NEAR(*MetricsOf(loss, state.recent, kOneScale).divergence, 0.5, 0.15) << kSeed;
+  // A constant score tells nothing apart.
+  std::fill(rows.scores.begin(), rows.scores.end(), 0.0);
+  EXPECT_NEAR(*MetricsOf(loss, InBatches(loss, rows).total, kOneScale).divergence, 0, 1e-9);
+  // Nor does one population alone.
+  MetricSums one;
+  AddToMetricSums(loss, std::vector<double>{1}, std::vector<double>{1}, std::vector<double>{1}, {},
+                  one);
+  EXPECT_FALSE(MetricsOf(loss, one, kOneScale).divergence.has_value());
+}
+
 TEST(TaskMetrics, RecentForgetsWhatTotalKeeps) {
   const auto loss = Make("hinge");
   const std::vector<double> weights(64, 1.0), targets(64, 1.0);

@@ -1,0 +1,95 @@
+#include "core/model/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/model/model_support.h"
+
+namespace kernelstream {
+namespace {
+
+Ref<Snapshot> Learned(const std::string& loss, size_t rows) {
+  const ModelConfig config = SmallConfig(loss);
+  const auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, MakeRows(loss, rows, 3, 21), 0, rows);
+  return trainer->MakeSnapshot();
+}
+
+TEST(Evaluator, AucIsExactWithTiesCountingHalf) {
+  const Ref<Snapshot> snapshot = Learned("logistic", 640);
+  const SampleBatch base = MakeRows("logistic", 300, 3, 22);
+  SampleBatch rows = base;
+  for (size_t i = 0; i < 300; i += 3) rows.AppendRow(base, i);  // ties
+  for (size_t i = 0; i < 40; ++i) {
+    rows.AddDense(base.row(i).values);  // ties between the labels
+    rows.SetTarget(-base.target(i).value);
+    rows.SetWeight(2.5);
+  }
+  std::vector<double> scores(rows.size());
+  snapshot->Score(rows, Inline(), scores.data());
+  double pairs = 0, won = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = 0; j < rows.size(); ++j) {
+      if (rows.target(i).value < 0 || rows.target(j).value > 0) continue;
+      const double weight = double{rows.weight(i)} * rows.weight(j);
+      pairs += weight;
+      if (scores[i] > scores[j]) won += weight;
+      if (scores[i] == scores[j]) won += weight / 2;
+    }
+  }
+  Evaluator evaluator;
+  SampleBatch part;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    part.AppendRow(rows, i);
+    if (part.size() == 97 || i + 1 == rows.size()) {
+      evaluator.Add(*snapshot, part, Inline());
+      part.Clear();
+    }
+  }
+  EXPECT_EQ(evaluator.rows(), rows.size());
+  EXPECT_NEAR(*evaluator.Metrics(*snapshot).auc, won / pairs, 1e-12);
+}
+
+TEST(Evaluator, RegressionIsInTargetUnits) {
+  const Ref<Snapshot> snapshot = Learned("square", 640);
+  const SampleBatch rows = MakeRows("square", 200, 3, 23);
+  std::vector<double> scores(rows.size());
+  snapshot->Score(rows, Inline(), scores.data());
+  double squared = 0, absolute = 0, mean = 0, spread = 0;
+  for (size_t i = 0; i < rows.size(); ++i) mean += rows.target(i).value / 200;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double error = snapshot->Link({&scores[i], 1}).value - rows.target(i).value;
+    squared += error * error;
+    absolute += std::abs(error);
+    spread += (rows.target(i).value - mean) * (rows.target(i).value - mean);
+  }
+  Evaluator evaluator;
+  evaluator.Add(*snapshot, rows, Inline());
+  const TaskMetrics metrics = evaluator.Metrics(*snapshot);
+  EXPECT_NEAR(*metrics.mean_squared_error, squared / 200, 1e-12);
+  EXPECT_NEAR(*metrics.mean_absolute_error, absolute / 200, 1e-12);
+  EXPECT_NEAR(*metrics.r2, 1 - squared / spread, 1e-12);
+}
+
+TEST(Evaluator, ALabelTheModelHasNotSeenIsAnError) {
+  const Ref<Snapshot> snapshot = Learned("softmax", 320);
+  SampleBatch rows = MakeRows("softmax", 99, 3, 24);
+  rows.AddDense(std::vector<float>{0, 0, 0});
+  rows.SetLabel("unheard of");
+  Evaluator known, all;
+  SampleBatch without = rows;
+  without.RemoveLast();
+  known.Add(*snapshot, without, Inline());
+  all.Add(*snapshot, rows, Inline());
+  const TaskMetrics before = known.Metrics(*snapshot), after = all.Metrics(*snapshot);
+  EXPECT_EQ(after.unknown_label_rows, 1u);
+  EXPECT_EQ(before.unknown_label_rows, 0u);
+  EXPECT_EQ(*after.log_loss, *before.log_loss);
+  EXPECT_NEAR(*after.error_rate, (*before.error_rate * 99 + 1) / 100, 1e-12);
+  EXPECT_EQ(after.classes.size(), 3u);
+}
+
+}  // namespace
+}  // namespace kernelstream
