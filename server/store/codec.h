@@ -2,6 +2,7 @@
 #ifndef KERNELSTREAM_SERVER_STORE_CODEC_H_
 #define KERNELSTREAM_SERVER_STORE_CODEC_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +15,7 @@
 namespace kernelstream::server::codec {
 
 // Version of keys, frame and records that is written; see FORMAT.md.
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
 
 // Decoders: DATA_LOSS if the bytes are not such a record. Encoding is deterministic.
 std::string EncodeFormat(uint32_t version);
@@ -34,10 +35,24 @@ absl::StatusOr<RequestRecord> DecodeRequest(absl::string_view request_id, absl::
 std::string EncodeRequestNumber(absl::string_view request_id);
 absl::StatusOr<std::string> DecodeRequestNumber(absl::string_view bytes);
 
-// Everything of the state but the coefficients' values.
+// Sets of rows of a state that are kept in chunks of their own, by number.
+inline constexpr size_t kNumRowSets = 3;
+using RowCounts = std::array<uint64_t, kNumRowSets>;
+template <typename State>
+auto RowSetsOf(State& state) {
+  return std::array{&state.recent.previous, &state.recent.current, &state.reservoir.rows};
+}
+
+// Everything of the state but the coefficients' values and the rows of its row sets.
 std::string EncodeCheckpoint(const TrainerState& state);
-// The state with each coefficient vector sized, to be filled from its chunks.
-absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes);
+// The state with each coefficient vector sized, to be filled from its chunks, and no row in its row
+// sets; `row_counts`, if not null: how many belong there.
+absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes,
+                                              RowCounts* row_counts = nullptr);
+// One chunk after the other, each of about 1 MiB or one row.
+std::vector<std::string> EncodeRowChunks(const SampleBatch& rows);
+// DATA_LOSS: not such a chunk.
+absl::Status AppendRowChunk(absl::string_view bytes, SampleBatch& rows);
 
 // A chunk is raw little-endian float32: values [chunk * kChunkValues, ...) of one coefficient set.
 inline constexpr size_t kChunkValues = size_t{1} << 18;  // 1 MiB

@@ -97,6 +97,13 @@ std::string OfChunk(ModelUid uid, uint32_t set, uint32_t chunk) {
   return WithKind(uid, 1, rest);
 }
 
+std::string OfRowsChunk(ModelUid uid, uint32_t set, uint32_t chunk) {
+  std::string rest;
+  AppendBigEndian(set, 4, rest);
+  AppendBigEndian(chunk, 4, rest);
+  return WithKind(uid, 2, rest);
+}
+
 ModelUid UidOf(absl::string_view key) { return ReadBigEndian(key.substr(0, 8)); }
 
 std::string Seal(absl::string_view key, absl::string_view payload) {

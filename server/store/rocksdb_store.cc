@@ -47,7 +47,8 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
   options.arena_block_size = size_t{128} << 10;
   options.target_file_size_base = uint64_t{16} << 20;
   options.max_bytes_for_level_base = uint64_t{64} << 20;
-  options.compression = rocksdb::kNoCompression;  // floats do not shrink, and files stay readable by any build
+  options.compression =
+      rocksdb::kNoCompression;  // floats do not shrink, and files stay readable by any build
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -61,7 +62,9 @@ absl::string_view View(const rocksdb::Slice& slice) { return {slice.data(), slic
 class ModelIterator {
  public:
   ModelIterator(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, ModelUid uid)
-      : lower_(keys::OfModel(uid)), upper_(keys::OfModel(uid + 1)), lower_slice_(lower_),
+      : lower_(keys::OfModel(uid)),
+        upper_(keys::OfModel(uid + 1)),
+        lower_slice_(lower_),
         upper_slice_(upper_) {
     rocksdb::ReadOptions options;
     options.iterate_lower_bound = &lower_slice_;
@@ -110,7 +113,8 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::stri
   if (!opened.ok()) return FromRocksDbOpen(directory, opened);
   store->db_.reset(db);
   store->reclaimer_ = std::make_unique<SpaceReclaimer>(
-      db, std::vector<rocksdb::ColumnFamilyHandle*>{store->family(kLog), store->family(kCheckpoints)});
+      db,
+      std::vector<rocksdb::ColumnFamilyHandle*>{store->family(kLog), store->family(kCheckpoints)});
   if (absl::Status status = store->CheckFormat(); !status.ok()) return status;
   return store;
 }
@@ -123,19 +127,20 @@ RocksDbStore::~RocksDbStore() {
 absl::Status RocksDbStore::CheckFormat() {
   const auto bytes = Get(kDefault, keys::kFormat, 0, "format record", {});
   if (!bytes.ok()) return bytes.status();
-  if (!bytes->has_value()) {
-    rocksdb::WriteBatch batch;
-    Put(batch, kDefault, keys::kFormat, codec::EncodeFormat(codec::kFormatVersion));
-    return Write("write the format record", batch);
-  }
-  const auto version = codec::DecodeFormat(**bytes);
+  const absl::StatusOr<uint32_t> version =
+      bytes->has_value() ? codec::DecodeFormat(**bytes) : absl::StatusOr<uint32_t>(0);
   if (!version.ok()) return version.status();
   if (*version > codec::kFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the data directory has format ", *version, ", and this server knows formats up to ",
-        codec::kFormatVersion, "; start the newer server again, or give this one its own --data_dir"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory has format ", *version,
+                     ", and this server knows formats up to ", codec::kFormatVersion,
+                     "; start the newer server again, or give this one its own --data_dir"));
   }
-  return absl::OkStatus();
+  if (*version == codec::kFormatVersion) return absl::OkStatus();
+  // New, or older: from here on it may hold what older servers do not know.
+  rocksdb::WriteBatch batch;
+  Put(batch, kDefault, keys::kFormat, codec::EncodeFormat(codec::kFormatVersion));
+  return Write("write the format record", batch);
 }
 
 void RocksDbStore::Put(rocksdb::WriteBatch& batch, Family f, const std::string& key,
@@ -144,13 +149,15 @@ void RocksDbStore::Put(rocksdb::WriteBatch& batch, Family f, const std::string& 
 }
 
 absl::Status RocksDbStore::Write(absl::string_view doing, rocksdb::WriteBatch& batch) {
-  // If going on is not possible yet, the write itself says why. A full disk is looked at every few seconds by RocksDB too.
+  // If going on is not possible yet, the write itself says why. A full disk is looked at every few
+  // seconds by RocksDB too.
   if (write_failed_.load() && db_->Resume().ok()) write_failed_.store(false);
   rocksdb::WriteOptions options;
   options.sync = true;
   const rocksdb::Status written = db_->Write(options, &batch);
   if (written.ok()) return absl::OkStatus();
-  // Going on at once also takes what the failed write may have left in the write-ahead log out of the way.
+  // Going on at once also takes what the failed write may have left in the write-ahead log out of
+  // the way.
   write_failed_.store(!db_->Resume().ok());
   return FromRocksDb(doing, written);
 }
@@ -176,17 +183,18 @@ absl::StatusOr<uint64_t> RocksDbStore::GetCounter(Family f, const std::string& k
   return codec::DecodeCounter(**bytes);
 }
 
-absl::Status RocksDbStore::Damaged(ModelUid uid, absl::string_view what, absl::string_view why) const {
+absl::Status RocksDbStore::Damaged(ModelUid uid, absl::string_view what,
+                                   absl::string_view why) const {
   if (uid == 0) return absl::DataLossError(absl::StrCat("the stored ", what, " is damaged: ", why));
   std::string name = "?";
   {
     absl::MutexLock lock(&names_mutex_);
     if (const auto it = names_.find(uid); it != names_.end()) name = it->second;
   }
-  return absl::DataLossError(
-      absl::StrFormat("model \"%s\" (uid %016x): the stored %s is damaged: %s. Other models are not "
-                      "affected; restore the data directory from a backup, or delete the model",
-                      name, uid, what, why));
+  return absl::DataLossError(absl::StrFormat(
+      "model \"%s\" (uid %016x): the stored %s is damaged: %s. Other models are not "
+      "affected; restore the data directory from a backup, or delete the model",
+      name, uid, what, why));
 }
 
 absl::StatusOr<ModelUid> RocksDbStore::NextUid() {
@@ -233,7 +241,8 @@ absl::StatusOr<std::vector<StoredModel>> RocksDbStore::ListModels(
           {uid, name, std::string(Damaged(uid, "config", model.status().message()).message())});
     }
   }
-  if (absl::Status status = FromRocksDb("list the models", it->status()); !status.ok()) return status;
+  if (absl::Status status = FromRocksDb("list the models", it->status()); !status.ok())
+    return status;
   return models;
 }
 
@@ -275,9 +284,10 @@ void RocksDbStore::StageAppend(const LogAppend& append, rocksdb::WriteBatch& bat
   }
 }
 
-absl::Status RocksDbStore::ForgetRequests(ModelUid uid, uint64_t up_to, rocksdb::WriteBatch& batch) {
-  // Numbers are given out without gaps, so one has to go for each that comes; look at a few more in case a server with a
-  // larger memory wrote before.
+absl::Status RocksDbStore::ForgetRequests(ModelUid uid, uint64_t up_to,
+                                          rocksdb::WriteBatch& batch) {
+  // Numbers are given out without gaps, so one has to go for each that comes; look at a few more in
+  // case a server with a larger memory wrote before.
   constexpr uint64_t kLookBack = 4;
   for (uint64_t number = up_to; number > 0 && number + kLookBack > up_to; --number) {
     const std::string number_key = keys::OfRequestNumber(uid, number);
@@ -346,7 +356,8 @@ absl::StatusOr<uint64_t> RocksDbStore::LastSequence(ModelUid uid) {
 
 absl::StatusOr<std::optional<ProducerPosition>> RocksDbStore::GetProducer(
     ModelUid uid, const std::string& producer_id) {
-  const auto bytes = Get(kProducers, keys::OfProducer(uid, producer_id), uid, "producer position", {});
+  const auto bytes =
+      Get(kProducers, keys::OfProducer(uid, producer_id), uid, "producer position", {});
   if (!bytes.ok()) return bytes.status();
   if (!bytes->has_value()) return std::nullopt;
   const auto position = codec::DecodeProducer(**bytes);
@@ -356,7 +367,8 @@ absl::StatusOr<std::optional<ProducerPosition>> RocksDbStore::GetProducer(
 
 absl::StatusOr<std::optional<RequestRecord>> RocksDbStore::GetRequest(
     ModelUid uid, const std::string& request_id) {
-  const auto bytes = Get(kRequests, keys::OfRequest(uid, request_id), uid, "answer to a request", {});
+  const auto bytes =
+      Get(kRequests, keys::OfRequest(uid, request_id), uid, "answer to a request", {});
   if (!bytes.ok()) return bytes.status();
   if (!bytes->has_value()) return std::nullopt;
   const auto request = codec::DecodeRequest(request_id, **bytes);
@@ -371,8 +383,8 @@ absl::StatusOr<uint64_t> RocksDbStore::LastRequestNumber(ModelUid uid) {
 absl::Status RocksDbStore::TrimLog(ModelUid uid, uint64_t sequence, rocksdb::WriteBatch& batch) {
   const std::string begin = keys::OfModel(uid);
   ModelIterator it(db_.get(), family(kLog), uid);
-  // The last rows record that begins at or before `sequence` may go on behind it: then it stays, and only what is
-  // before it goes, and cuts after it.
+  // The last rows record that begins at or before `sequence` may go on behind it: then it stays,
+  // and only what is before it goes, and cuts after it.
   it->SeekForPrev(keys::OfLog(uid, sequence, keys::kCut));
   for (; it->Valid(); it->Prev()) {
     const auto parsed = keys::ParseLog(View(it->key()));
@@ -382,11 +394,13 @@ absl::Status RocksDbStore::TrimLog(ModelUid uid, uint64_t sequence, rocksdb::Wri
       continue;
     }
     const auto payload = keys::Unseal(View(it->key()), View(it->value()));
-    // Damaged rows that the state has learned are not needed any more, unless it is unknown how far they reach.
+    // Damaged rows that the state has learned are not needed any more, unless it is unknown how far
+    // they reach.
     const auto rows = payload.ok() ? codec::DecodeRows(parsed->sequence, *payload)
                                    : absl::StatusOr<RowsRecord>(payload.status());
     if (!rows.ok()) {
-      return Damaged(uid, absl::StrCat("log at sequence ", parsed->sequence), rows.status().message());
+      return Damaged(uid, absl::StrCat("log at sequence ", parsed->sequence),
+                     rows.status().message());
     }
     const bool straddles = rows->last_sequence() > sequence;
     batch.DeleteRange(family(kLog), begin,
@@ -404,14 +418,19 @@ absl::Status RocksDbStore::SaveCheckpoint(ModelUid uid, const TrainerState& stat
   for (size_t i = 0; i < state.candidates.size(); ++i) {
     const CandidateState& candidate = state.candidates[i];
     for (const bool average : {false, true}) {
-      const std::vector<float>& values =
-          average ? candidate.average.values : candidate.last.values;
+      const std::vector<float>& values = average ? candidate.average.values : candidate.last.values;
       for (size_t chunk = 0; chunk < codec::NumChunks(values.size()); ++chunk) {
-        const std::string key =
-            keys::OfChunk(uid, static_cast<uint32_t>(2 * i + (average ? 1 : 0)),
-                          static_cast<uint32_t>(chunk));
+        const std::string key = keys::OfChunk(uid, static_cast<uint32_t>(2 * i + (average ? 1 : 0)),
+                                              static_cast<uint32_t>(chunk));
         Put(batch, kCheckpoints, key, codec::ChunkBytes(values, chunk));
       }
+    }
+  }
+  const auto row_sets = codec::RowSetsOf(state);
+  for (uint32_t set = 0; set < row_sets.size(); ++set) {
+    uint32_t chunk = 0;
+    for (const std::string& bytes : codec::EncodeRowChunks(*row_sets[set])) {
+      Put(batch, kCheckpoints, keys::OfRowsChunk(uid, set, chunk++), bytes);
     }
   }
   if (absl::Status status = TrimLog(uid, state.sequence, batch); !status.ok()) return status;
@@ -433,6 +452,21 @@ absl::Status RocksDbStore::LoadChunks(ModelUid uid, uint32_t set,
   return absl::OkStatus();
 }
 
+absl::Status RocksDbStore::LoadRows(ModelUid uid, uint32_t set, uint64_t count,
+                                    const rocksdb::ReadOptions& options, SampleBatch& rows) const {
+  for (uint32_t chunk = 0; rows.size() < count; ++chunk) {
+    const std::string key = keys::OfRowsChunk(uid, set, chunk);
+    const auto bytes = Get(kCheckpoints, key, uid, "checkpoint (rows)", options);
+    if (!bytes.ok()) return bytes.status();
+    if (!bytes->has_value()) return Damaged(uid, "checkpoint", "a chunk of rows is missing");
+    if (absl::Status status = codec::AppendRowChunk(**bytes, rows); !status.ok()) {
+      return Damaged(uid, "checkpoint", status.message());
+    }
+  }
+  if (rows.size() != count) return Damaged(uid, "checkpoint", "it has more rows than it says");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<TrainerState>> RocksDbStore::LoadCheckpoint(ModelUid uid) {
   rocksdb::ManagedSnapshot snapshot(db_.get());
   rocksdb::ReadOptions options;
@@ -441,7 +475,8 @@ absl::StatusOr<std::optional<TrainerState>> RocksDbStore::LoadCheckpoint(ModelUi
   const auto bytes = Get(kCheckpoints, keys::OfCheckpoint(uid), uid, "checkpoint", options);
   if (!bytes.ok()) return bytes.status();
   if (!bytes->has_value()) return std::nullopt;
-  auto state = codec::DecodeCheckpoint(**bytes);
+  codec::RowCounts row_counts;
+  auto state = codec::DecodeCheckpoint(**bytes, &row_counts);
   if (!state.ok()) return Damaged(uid, "checkpoint", state.status().message());
   for (size_t i = 0; i < state->candidates.size(); ++i) {
     CandidateState& candidate = state->candidates[i];
@@ -453,6 +488,11 @@ absl::StatusOr<std::optional<TrainerState>> RocksDbStore::LoadCheckpoint(ModelUi
         !status.ok()) {
       return status;
     }
+  }
+  const auto row_sets = codec::RowSetsOf(*state);
+  for (uint32_t set = 0; set < row_sets.size(); ++set) {
+    const absl::Status status = LoadRows(uid, set, row_counts[set], options, *row_sets[set]);
+    if (!status.ok()) return status;
   }
   return *std::move(state);
 }

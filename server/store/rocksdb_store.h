@@ -59,8 +59,10 @@ class RocksDbStore final : public Store {
   absl::Status CheckFormat();
   rocksdb::ColumnFamilyHandle* family(Family f) const { return families_[f]; }
   // Seals the payload into the batch.
-  void Put(rocksdb::WriteBatch& batch, Family f, const std::string& key, absl::string_view payload) const;
-  // One synchronous, atomic write. After a failure RocksDB refuses writes until it has been told to go on.
+  void Put(rocksdb::WriteBatch& batch, Family f, const std::string& key,
+           absl::string_view payload) const;
+  // One synchronous, atomic write. After a failure RocksDB refuses writes until it has been told to
+  // go on.
   absl::Status Write(absl::string_view doing, rocksdb::WriteBatch& batch);
   // The payload; nullopt if there is no such key. `uid` 0: not about a model.
   absl::StatusOr<std::optional<std::string>> Get(Family f, const std::string& key, ModelUid uid,
@@ -74,6 +76,8 @@ class RocksDbStore final : public Store {
   absl::Status TrimLog(ModelUid uid, uint64_t sequence, rocksdb::WriteBatch& batch);
   absl::Status LoadChunks(ModelUid uid, uint32_t set, const rocksdb::ReadOptions& options,
                           std::vector<float>& values) const;
+  absl::Status LoadRows(ModelUid uid, uint32_t set, uint64_t count,
+                        const rocksdb::ReadOptions& options, SampleBatch& rows) const;
 
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;  // kFamilyNames, then any others there are

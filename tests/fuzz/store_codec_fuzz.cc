@@ -10,7 +10,17 @@ namespace {
 
 using namespace server::codec;  // NOLINT: every name of it is meant
 
-enum Kind : uint8_t { kRows, kCheckpoint, kModel, kProducer, kRequest, kCut, kFormat, kKinds };
+enum Kind : uint8_t {
+  kRows,
+  kCheckpoint,
+  kModel,
+  kProducer,
+  kRequest,
+  kCut,
+  kFormat,
+  kRowChunk,
+  kKinds
+};
 
 void Require(bool holds) {
   if (!holds) std::abort();
@@ -38,6 +48,10 @@ std::vector<std::string> FuzzSeeds() {
   state.kernel_parameters = {{"bandwidth", 2}};
   state.candidates.resize(1);
   state.candidates[0].last.values.assign(16, 1.0f);
+  state.generations = {{.id = 2, .form = MetricForm::kDiagonal, .metric_dim = 1, .metric = {2}}};
+  state.drift.label_weights = {1, 2};
+  state.metrics.total.class_actual = state.metrics.total.class_predicted =
+      state.metrics.total.class_correct = {1, 2};
   server::StoredModel model;
   model.name = "m";
   model.config.loss.name = "square";
@@ -49,6 +63,7 @@ std::vector<std::string> FuzzSeeds() {
   seeds[kRequest] = EncodeRequest({"id", 1, "answer"});
   seeds[kCut] = EncodeCut();
   seeds[kFormat] = EncodeFormat(1);
+  seeds[kRowChunk] = EncodeRowChunks(SeedRows().rows).front();
   for (size_t kind = 0; kind < seeds.size(); ++kind)
     seeds[kind].insert(0, 1, static_cast<char>(kind));
   return seeds;
@@ -71,9 +86,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Require(!record->rows.empty());
       break;
     }
-    case kCheckpoint:
-      static_cast<void>(DecodeCheckpoint(bytes));
+    case kCheckpoint: {
+      const auto state = DecodeCheckpoint(bytes);
+      if (!state.ok()) break;
+      Require(IsConsistent(state->metrics.recent) && IsConsistent(state->metrics.total));
+      Require(state->candidates.empty() || !state->generations.empty());
       break;
+    }
+    case kRowChunk: {
+      SampleBatch rows;
+      Require(!AppendRowChunk(bytes, rows).ok() || !rows.empty());
+      break;
+    }
     case kModel:
       static_cast<void>(DecodeModel(1, bytes));
       break;

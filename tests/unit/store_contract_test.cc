@@ -221,6 +221,7 @@ TEST_P(StoreContract, SmallerStateReplacesALargerOne) {
   ASSERT_TRUE(store_->SaveCheckpoint(1, large).ok());
   TrainerState small;
   small.candidates.resize(1);
+  small.generations.resize(1);
   small.candidates[0].last.values.assign(3, 4.0f);
   ASSERT_TRUE(store_->SaveCheckpoint(1, small).ok());
   Reopen();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
+#include "core/model/trainer.h"
 #include "gtest/gtest.h"
 #include "server/store/codec.h"
 #include "server/store/keys.h"
@@ -85,6 +86,11 @@ TEST(Format, Version1ModelDecodes) {
   expected.config.max_features = 8192;
   expected.config.when_full = WhenFull::kFreeze;
   expected.config.warmup_rows = 500;
+  // What format 1 did not know: one learner, without metric and replay.
+  expected.config.candidates = {{1}, {1}};
+  expected.config.input_metric = InputMetric::kOff;
+  expected.config.replay = {0, 16384, StreamOrder::kDrifting};
+  expected.config.memory_mib = kMaxMemoryMib;
   expected.config.variance.features = 1024;
   expected.config.variance.coverage = 0.9;
   EXPECT_TRUE(Same(*model, expected));
@@ -156,6 +162,7 @@ TEST(Format, Version1CheckpointDecodes) {
   expected.kernel_parameters = {{"bandwidth", 1.5}};
   expected.rule_parameters = {{"step_constant", 1}};
   expected.labels = {"no", "yes"};
+  expected.generations.emplace_back().median_distance = 1.5;
   CandidateState& candidate = expected.candidates.emplace_back();
   candidate.bandwidth = 1.5;
   candidate.steps_since_restart = 7;
@@ -166,6 +173,100 @@ TEST(Format, Version1CheckpointDecodes) {
   candidate.average.values = {-1.0f};
   for (uint8_t i = 0; i < 16; ++i) expected.fingerprint[i] = i;
   EXPECT_TRUE(Same(*state, expected));
+}
+
+// A regression and a classification of version 1, whole: records and coefficients of a trained
+// model, scores of its last two rows (MakeOldRows), and those after one more mini-batch of them.
+struct OldModel {
+  const char* model;
+  const char* checkpoint;
+  const char* last;
+  const char* average;
+  double scores[2], later[2];
+};
+const OldModel kOldModels[] = {
+    {
+        "0a06737175617265108080a8b1e39fe7cb171a82010a080a0673717561726512260a086761757373"
+        "69616e121a0a0f62616e6477696474685f7363616c6511000000000000f03f200130e80739000000"
+        "000000000042240a0870726f78696d616c12180a0d737465705f636f6e7374616e74110000000000"
+        "00f03f480150075a036969646004697b14ae47e17a943f7810800101880108",
+        "08081018181828103002380140014a0052080000c03e0000403f5a087368913f433df03f61000000"
+        "000040f83f69c0fef7bffffbdf3f72140a0962616e647769647468111b52e89e9020fa3f721a0a0f"
+        "62616e6477696474685f7363616c6511000000000000f03f7a180a0d737465705f636f6e7374616e"
+        "7411000000000000f03f8a01b701091b52e89e9020fa3f125409000000000000f03f10101a470a12"
+        "09ecf845bff58729401131b7e320bb16374012091131b7e320bb1637401a1209ecf845bff5873940"
+        "1131b7e320bb163740213b75efa32a762a40313b75efa32a763a4038181a5409000000000000f03f"
+        "10101a470a120943b5fb073afb29401131b7e320bb16374012091131b7e320bb1637401a120943b5"
+        "fb073afb39401131b7e320bb1637402123eb90f9c8eb2a403123eb90f9c8eb3a4038182006920110"
+        "cc2e50c07c564299185f9a248283e725980106b00102",
+        "fe553fbff5b663bd08751e3dd9289ebc2659b23db17509be5861203ec6f88d3d2b20553df980bdbc"
+        "1bac68be83aa043d785e1ebbef30823b3e2b82bd831e1c3e",
+        "cd393fbfc117d3bc7435da3cc63633bd06a9b63d4eeca7bdfabe163ed863653d94b1463d0a16f2bc"
+        "7aa65ebe4907953c115b293cb6c4bb3bf03049bd1efb023e",
+        {-0x1.4b0b8ap+0, 0x1.547998p+0},
+        {-0x1.63bf88p+0, 0x1.1587p+1},
+    },
+    {
+        "0a086c6f676973746963108080a8b1e39fe7cb171a84010a0a0a086c6f67697374696312260a0867"
+        "6175737369616e121a0a0f62616e6477696474685f7363616c6511000000000000f03f200130e807"
+        "39000000000000000042240a0870726f78696d616c12180a0d737465705f636f6e7374616e741100"
+        "0000000000f03f480150075a036969646004697b14ae47e17a943f7810800101880108",
+        "08081018181828103002380140014a0052080000c03e0000403f5a087368913f433df03f69000000"
+        "000000f03f72140a0962616e647769647468111b52e89e9020fa3f721a0a0f62616e647769647468"
+        "5f7363616c6511000000000000f03f7a180a0d737465705f636f6e7374616e7411000000000000f0"
+        "3f8201022d31820101318a01b701091b52e89e9020fa3f125409000000000000f03f10101a470a12"
+        "0982c5366adc1b28401131b7e320bb16374012120925a2cb4204d40d401131b7e320bb1637401a09"
+        "1131b7e320bb16374021f29b26265835294029000000000000104038181a5409000000000000f03f"
+        "10101a470a12094991e358646c28401131b7e320bb16374012120925a2cb4204d40d401131b7e320"
+        "bb1637401a091131b7e320bb16374021e076cbe18d87294029000000000000104038182006920110"
+        "f9cf31b61744ee86c9b35080df070c38980106b00102",
+        "307f03bf7eb5403e5194f93d9b8f4ebed76d3e3e6e62443ed7cf0abe8f418c3ceb2d8fbdec3efbbd"
+        "77ea71be463abb3d8115b4bd899b443df9b2e43da40918bd",
+        "04f304bf89bc383e57abed3de7253abe0876343e2608423ec179f3bd4862453cb3b563bde962dbbd"
+        "1e7c58be0adc933d016a88bdefbc193dc04fb33d1841cebc",
+        {-0x1.058708p+1, -0x1.1dc45ap-2},
+        {-0x1.e87f8p+0, 0x1.d568b8p-4},
+    },
+};
+
+SampleBatch MakeOldRows(const std::string& loss) {
+  SampleBatch rows;
+  for (int i = 0; i < 26; ++i) {
+    const float x = static_cast<float>((i * 7) % 11) / 4 - 1;
+    const float z = static_cast<float>((i * 5) % 13) / 8;
+    rows.AddDense(std::vector<float>{x, z});
+    rows.SetTarget(loss == "square" ? x * x + z : x > z ? 1 : -1);
+  }
+  return rows;
+}
+
+// Not only the bytes: the trainer takes the state over, fingerprint and all, and learns on from it.
+TEST(Format, Version1ModelsAreServedAndLearnOn) {
+  for (const OldModel& old : kOldModels) {
+    const auto model = codec::DecodeModel(kUid, absl::HexStringToBytes(old.model));
+    ASSERT_TRUE(model.ok()) << model.status();
+    codec::RowCounts row_counts = {1, 1, 1};
+    auto state = codec::DecodeCheckpoint(absl::HexStringToBytes(old.checkpoint), &row_counts);
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(row_counts, codec::RowCounts());
+    CandidateState& candidate = state->candidates.at(0);
+    ASSERT_TRUE(codec::FillChunk(absl::HexStringToBytes(old.last), 0, candidate.last.values).ok());
+    ASSERT_TRUE(
+        codec::FillChunk(absl::HexStringToBytes(old.average), 0, candidate.average.values).ok());
+    InlineExecutor executor;
+    auto trainer = Trainer::Restore(model->config, *state, {&executor, nullptr});
+    ASSERT_TRUE(trainer.ok()) << model->name << ": " << trainer.status();
+    const SampleBatch rows = MakeOldRows(model->name);
+    std::vector<double> scores(rows.size());
+    (*trainer)->MakeSnapshot()->Score(rows, executor, scores.data());
+    for (int i = 0; i < 2; ++i) EXPECT_NEAR(scores[24 + i], old.scores[i], 1e-5) << model->name;
+    (*trainer)->Step(rows, 24, 2, 26);
+    (*trainer)->MakeSnapshot()->Score(rows, executor, scores.data());
+    for (int i = 0; i < 2; ++i) EXPECT_NEAR(scores[24 + i], old.later[i], 1e-5) << model->name;
+    // What it saves now is of this version, and comes back too.
+    const TrainerState saved = (*trainer)->Save();
+    EXPECT_TRUE(Trainer::Restore(model->config, saved, {&executor, nullptr}).ok());
+  }
 }
 
 TEST(Format, NoPrefixOfARecordCrashesADecoder) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,12 @@ class Random {
     for (float& value : out) value = Float();
     return out;
   }
+  std::vector<double> DoublesOf(size_t size) {
+    std::vector<double> out(size);
+    for (double& value : out) value = Double();
+    return out;
+  }
+  std::vector<double> Doubles(size_t most) { return DoublesOf(Below(most + 1)); }
   ParameterMap Parameters() {
     ParameterMap out;
     for (uint64_t i = Below(4); i > 0; --i) out[Word()] = Double();
@@ -105,6 +112,12 @@ class Random {
     for (uint64_t i = Below(3); i > 0; --i) {
       config.variance.test_points.push_back({1.5f, static_cast<float>(Below(1000))});
     }
+    config.candidates = {Doubles(4), Doubles(4)};
+    config.input_metric = static_cast<InputMetric>(Below(4));
+    if (Coin()) config.replay.ratio = static_cast<uint32_t>(Below(3));
+    config.replay.reservoir_rows = static_cast<uint32_t>(Bits());
+    config.replay.order = static_cast<StreamOrder>(Below(2));
+    config.memory_mib = static_cast<uint32_t>(Bits());
     return config;
   }
 
@@ -118,6 +131,8 @@ class Random {
     state.scale = Double();
     state.values = Floats(most);
     state.validation = {Mean(), Mean(), Mean(), Double(), Double(), Double(), Bits()};
+    if (Coin())
+      state.threshold = {Double(), Double(), Double(), 1.0 + static_cast<double>(Below(100))};
     return state;
   }
   VarianceState Variance() {
@@ -138,6 +153,40 @@ class Random {
                          .ratios = Floats(6)};
     return state;
   }
+  MetricSums Metrics() {
+    MetricSums sums;
+    sums.rows = Bits();
+    for (double* value :
+         {&sums.weight, &sums.unknown_rows, &sums.known_weight, &sums.loss, &sums.log_loss,
+          &sums.wrong, &sums.interval_weight, &sums.covered, &sums.width, &sums.interval_pinball,
+          &sums.population_weight[0], &sums.population_weight[1], &sums.population_loss[0],
+          &sums.population_loss[1]}) {
+      *value = Double();
+    }
+    const auto fill = [this](size_t size, std::initializer_list<std::vector<double>*> lists) {
+      for (std::vector<double>* list : lists) *list = DoublesOf(size);
+    };
+    fill(Below(5), {&sums.class_actual, &sums.class_predicted, &sums.class_correct});
+    fill(Coin() ? kCalibrationBins : 0,
+         {&sums.bin_weight, &sums.bin_probability, &sums.bin_correct});
+    fill(Coin() ? kScoreBins : 0, {&sums.first_scores, &sums.second_scores});
+    const size_t outputs = Below(4);
+    fill(outputs, {&sums.squared, &sums.absolute, &sums.target_mean, &sums.target_spread});
+    if (Coin()) fill(outputs, {&sums.pinball});
+    return sums;
+  }
+  GenerationState Generation() {
+    return {Bits(),
+            static_cast<MetricForm>(Below(3)),
+            static_cast<uint32_t>(Bits()),
+            Floats(9),
+            Double(),
+            Bits()};
+  }
+  DriftState Drift() {
+    return {Mean(), Mean(), Mean(),     Double(), Bits(), Bits(),
+            Bits(), Mean(), Doubles(4), Double(), Coin()};
+  }
   TrainerState State(size_t most_coefficients) {
     TrainerState state;
     state.step = Bits();
@@ -155,8 +204,9 @@ class Random {
     if (Coin()) state.warmup = Rows(20);
     state.input_shift = Floats(9);
     state.input_inverse_scale = Floats(9);
-    state.target_offsets = {Double()};
-    state.target_scales = {4.5};
+    state.target_offsets = Doubles(3);
+    state.target_scales = DoublesOf(state.target_offsets.size());
+    state.population_weights = {Double(), Double()};
     state.kernel_parameters = Parameters();
     state.rule_parameters = Parameters();
     for (uint64_t i = Below(4); i > 0; --i) state.labels.push_back(Coin() ? "" : Bytes(6));
@@ -166,7 +216,21 @@ class Random {
       candidate.last = Coefficients(most_coefficients);
       if (Coin()) candidate.average = Coefficients(most_coefficients);
       candidate.steps_since_restart = Bits();
+      candidate.generation = Bits();
+      candidate.step_constant = Double();
+      candidate.replays = Coin();
+      // As many as there are, at least one.
+      state.generations.push_back(Generation());
     }
+    state.next_generation = 1 + Below(100);
+    state.next_generation_row = Bits();
+    state.next_prune_row = Bits();
+    state.learned_since_warm = Bits();
+    state.pruned = Coin();
+    if (Coin()) state.recent = {Rows(30), Rows(30)};
+    if (Coin()) state.reservoir = {Rows(30), Bits(), Bits(), Bits()};
+    if (Coin()) state.drift = Drift();
+    if (Coin()) state.metrics = {Metrics(), Metrics()};
     if (Coin()) state.variance = Variance();
     state.variance_bandwidth = state.variance.rows == 0 ? 0 : 0.5;
     state.variance_generation = state.variance.rows == 0 ? 0 : Bits();
@@ -224,7 +288,10 @@ inline bool Same(const DecayedMean& a, const DecayedMean& b) {
 }
 inline bool Same(const CoefficientState& a, const CoefficientState& b) {
   const ValidationState &v = a.validation, &w = b.validation;
-  return Same(a.scale, b.scale) && Same(a.values, b.values) && Same(v.recent_loss, w.recent_loss) &&
+  return Same(a.threshold.value, b.threshold.value) &&
+         Same(a.threshold.spread, b.threshold.spread) && Same(a.threshold.near, b.threshold.near) &&
+         Same(a.threshold.rows, b.threshold.rows) && Same(a.scale, b.scale) &&
+         Same(a.values, b.values) && Same(v.recent_loss, w.recent_loss) &&
          Same(v.recent_errors, w.recent_errors) && Same(v.recent_squares, w.recent_squares) &&
          Same(v.total_loss, w.total_loss) && Same(v.total_errors, w.total_errors) &&
          Same(v.total_squares, w.total_squares) && v.rows == w.rows;
@@ -239,29 +306,48 @@ inline bool Same(const VarianceState& a, const VarianceState& b) {
          c.rows == d.rows && Same(c.squared_errors, d.squared_errors) &&
          Same(c.variances, d.variances) && Same(c.weight, d.weight) && Same(c.ratios, d.ratios);
 }
+inline bool Same(const CandidateState& a, const CandidateState& b) {
+  return a.generation == b.generation && Same(a.bandwidth, b.bandwidth) &&
+         Same(a.step_constant, b.step_constant) && a.replays == b.replays && Same(a.last, b.last) &&
+         Same(a.average, b.average) && a.steps_since_restart == b.steps_since_restart;
+}
+inline bool Same(const GenerationState& a, const GenerationState& b) {
+  return a.id == b.id && a.form == b.form && a.metric_dim == b.metric_dim &&
+         Same(a.metric, b.metric) && Same(a.median_distance, b.median_distance) &&
+         a.first_row == b.first_row;
+}
+inline bool Same(const DriftState& a, const DriftState& b) {
+  return Same(a.fast, b.fast) && Same(a.slow, b.slow) && Same(a.exceeding, b.exceeding) &&
+         Same(a.quantile, b.quantile) && a.rows == b.rows && a.reports == b.reports &&
+         a.last_report_row == b.last_report_row && Same(a.same_label, b.same_label) &&
+         a.label_weights == b.label_weights && Same(a.last_label, b.last_label) &&
+         a.ordered == b.ordered;
+}
+template <typename T>
+bool Same(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const T& x, const T& y) { return Same(x, y); });
+}
 inline bool Same(const TrainerState& a, const TrainerState& b) {
-  if (a.candidates.size() != b.candidates.size()) return false;
-  for (size_t i = 0; i < a.candidates.size(); ++i) {
-    const CandidateState &x = a.candidates[i], &y = b.candidates[i];
-    if (!Same(x.bandwidth, y.bandwidth) || !Same(x.last, y.last) || !Same(x.average, y.average) ||
-        x.steps_since_restart != y.steps_since_restart) {
-      return false;
-    }
-  }
-  if (!Same(a.variance, b.variance) || !Same(a.variance_bandwidth, b.variance_bandwidth) ||
-      a.variance_generation != b.variance_generation ||
-      a.next_variance_row != b.next_variance_row) {
-    return false;
-  }
-  return a.step == b.step && a.updates == b.updates && a.sequence == b.sequence &&
-         a.rows_learned == b.rows_learned && a.rows_skipped == b.rows_skipped &&
-         a.divergences == b.divergences && a.num_features == b.num_features &&
-         a.cursor == b.cursor && a.dimension == b.dimension && a.input_dim == b.input_dim &&
-         a.num_outputs == b.num_outputs && a.warm == b.warm && Same(a.warmup, b.warmup) &&
-         Same(a.input_shift, b.input_shift) && Same(a.input_inverse_scale, b.input_inverse_scale) &&
-         std::equal(a.target_offsets.begin(), a.target_offsets.end(), b.target_offsets.begin(),
-                    b.target_offsets.end(), [](double x, double y) { return Same(x, y); }) &&
-         a.target_scales == b.target_scales && a.kernel_parameters == b.kernel_parameters &&
+  return Same(a.candidates, b.candidates) && Same(a.generations, b.generations) &&
+         a.next_generation == b.next_generation && a.next_generation_row == b.next_generation_row &&
+         a.next_prune_row == b.next_prune_row && a.learned_since_warm == b.learned_since_warm &&
+         a.pruned == b.pruned && Same(a.recent.previous, b.recent.previous) &&
+         Same(a.recent.current, b.recent.current) && Same(a.reservoir.rows, b.reservoir.rows) &&
+         a.reservoir.seen == b.reservoir.seen && a.reservoir.draws == b.reservoir.draws &&
+         a.reservoir.flushes == b.reservoir.flushes && Same(a.drift, b.drift) &&
+         a.metrics == b.metrics && a.step == b.step && a.updates == b.updates &&
+         a.sequence == b.sequence && a.rows_learned == b.rows_learned &&
+         a.rows_skipped == b.rows_skipped && a.divergences == b.divergences &&
+         a.num_features == b.num_features && a.cursor == b.cursor && a.dimension == b.dimension &&
+         a.input_dim == b.input_dim && a.num_outputs == b.num_outputs && a.warm == b.warm &&
+         Same(a.warmup, b.warmup) && Same(a.input_shift, b.input_shift) &&
+         Same(a.input_inverse_scale, b.input_inverse_scale) &&
+         Same(a.target_offsets, b.target_offsets) && Same(a.target_scales, b.target_scales) &&
+         a.population_weights == b.population_weights && Same(a.variance, b.variance) &&
+         Same(a.variance_bandwidth, b.variance_bandwidth) &&
+         a.variance_generation == b.variance_generation &&
+         a.next_variance_row == b.next_variance_row && a.kernel_parameters == b.kernel_parameters &&
          a.rule_parameters == b.rule_parameters && a.labels == b.labels &&
          a.fingerprint == b.fingerprint;
 }

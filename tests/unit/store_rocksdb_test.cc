@@ -25,6 +25,7 @@
 #include "server/store/keys.h"
 #include "server/store/rocksdb_store.h"
 #include "server/store/store.h"
+#include "tests/unit/store_random.h"
 
 namespace kernelstream::server {
 namespace {
@@ -77,10 +78,12 @@ class RocksDbStoreTest : public ::testing::Test {
     std::vector<std::string> names;
     ASSERT_TRUE(rocksdb::DB::ListColumnFamilies({}, directory_, &names).ok());
     std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-    for (const std::string& name : names) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
+    for (const std::string& name : names)
+      descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::DBOptions(), directory_, descriptors, &handles, &db).ok());
+    ASSERT_TRUE(
+        rocksdb::DB::Open(rocksdb::DBOptions(), directory_, descriptors, &handles, &db).ok());
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == family) change(db, handles[i]);
     }
@@ -128,7 +131,8 @@ TEST_F(RocksDbStoreTest, FlippedBitIsDataLossOfThatModelOnly) {
   // In the checksum, at its end, and in the record.
   for (size_t at : {0, 7, 9}) {
     SCOPED_TRACE(absl::StrCat("byte ", at));
-    for (const char* family : {"log", "producers", "requests", "checkpoints"}) FlipBits(family, 1, at);
+    for (const char* family : {"log", "producers", "requests", "checkpoints"})
+      FlipBits(family, 1, at);
     Open();
     ASSERT_TRUE(store_->ListModels(nullptr).ok());
     const absl::Status errors[] = {ReadAll(1), store_->GetProducer(1, "p").status(),
@@ -136,13 +140,15 @@ TEST_F(RocksDbStoreTest, FlippedBitIsDataLossOfThatModelOnly) {
                                    store_->LoadCheckpoint(1).status()};
     for (const absl::Status& error : errors) {
       EXPECT_EQ(error.code(), absl::StatusCode::kDataLoss) << error;
-      EXPECT_THAT(std::string(error.message()), HasSubstr("model \"churn\" (uid 0000000000000001)"));
+      EXPECT_THAT(std::string(error.message()),
+                  HasSubstr("model \"churn\" (uid 0000000000000001)"));
     }
     EXPECT_TRUE(ReadAll(2).ok());
     EXPECT_TRUE(store_->GetProducer(2, "p")->has_value());
     EXPECT_TRUE(store_->GetRequest(2, "r")->has_value());
     EXPECT_TRUE(store_->LoadCheckpoint(2)->has_value());
-    for (const char* family : {"log", "producers", "requests", "checkpoints"}) FlipBits(family, 1, at);
+    for (const char* family : {"log", "producers", "requests", "checkpoints"})
+      FlipBits(family, 1, at);
     Open();
     EXPECT_TRUE(ReadAll(1).ok());
   }
@@ -185,7 +191,13 @@ TEST_F(RocksDbStoreTest, DeletedModelGivesTheDiskBack) {
   }
   EXPECT_LT(bytes, uint64_t{4} << 20);
   uint64_t records = 0;
-  ASSERT_TRUE(store_->ReadLog(2, 0, [&](LogEntry) { ++records; return absl::OkStatus(); }).ok());
+  ASSERT_TRUE(store_
+                  ->ReadLog(2, 0,
+                            [&](LogEntry) {
+                              ++records;
+                              return absl::OkStatus();
+                            })
+                  .ok());
   EXPECT_EQ(records, kRecords);
 }
 
@@ -221,6 +233,43 @@ TEST_F(RocksDbStoreTest, MissingChunkIsDataLoss) {
   });
   Open();
   EXPECT_EQ(store_->LoadCheckpoint(1).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(RocksDbStoreTest, RowsOfACheckpointAreInChunksAndAMissingOneIsDataLoss) {
+  TrainerState state;
+  for (int i = 0; i < 900; ++i) {
+    state.reservoir.rows.AddDense(std::vector<float>(700, static_cast<float>(i)));
+    state.reservoir.rows.SetTarget(i);
+  }
+  EXPECT_EQ(codec::EncodeRowChunks(state.reservoir.rows).size(), 3u);  // of 2.5 MB
+  ASSERT_TRUE(store_->SaveCheckpoint(1, state).ok());
+  EXPECT_TRUE(Same(**store_->LoadCheckpoint(1), state));
+  Tamper("checkpoints", [](rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle) {
+    ASSERT_TRUE(db->Delete({}, handle, keys::OfRowsChunk(1, 2, 2)).ok());
+  });
+  Open();
+  EXPECT_EQ(store_->LoadCheckpoint(1).status().code(), absl::StatusCode::kDataLoss);
+  // A smaller state leaves nothing of the larger one behind.
+  ASSERT_TRUE(store_->SaveCheckpoint(1, TrainerState()).ok());
+  Tamper("checkpoints", [](rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle) {
+    std::string value;
+    EXPECT_TRUE(db->Get({}, handle, keys::OfRowsChunk(1, 2, 0), &value).IsNotFound());
+  });
+}
+
+TEST_F(RocksDbStoreTest, AnOlderFormatIsReadAndBecomesThisOne) {
+  ASSERT_TRUE(store_->SaveCheckpoint(1, TrainerState()).ok());
+  Tamper("default", [](rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle) {
+    ASSERT_TRUE(
+        db->Put({}, handle, keys::kFormat, keys::Seal(keys::kFormat, codec::EncodeFormat(1))).ok());
+  });
+  Open();
+  EXPECT_TRUE(store_->LoadCheckpoint(1)->has_value());
+  Tamper("default", [](rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle) {
+    std::string value;
+    ASSERT_TRUE(db->Get({}, handle, keys::kFormat, &value).ok());
+    EXPECT_EQ(*codec::DecodeFormat(*keys::Unseal(keys::kFormat, value)), codec::kFormatVersion);
+  });
 }
 
 TEST_F(RocksDbStoreTest, NewerFormatIsRefusedWithAnExplanation) {
@@ -321,7 +370,8 @@ TEST_F(RocksDbStoreTest, CutOffTailLosesOnlyTheWriteThatWasCut) {
   EXPECT_EQ(*store_->LastSequence(1), 20u);
 }
 
-// Mounts a disk of its own in a child process, which runs this test again: RocksDB's threads do not survive a fork.
+// Mounts a disk of its own in a child process, which runs this test again: RocksDB's threads do not
+// survive a fork.
 TEST(RocksDbStoreOnASmallDisk, GoesOnAfterItWasFull) {
   constexpr char kDisk[] = "KERNELSTREAM_TEST_SMALL_DISK";
   constexpr int kNotPermitted = 77;
@@ -329,7 +379,8 @@ TEST(RocksDbStoreOnASmallDisk, GoesOnAfterItWasFull) {
     std::string disk = absl::StrCat(::testing::TempDir(), "store_disk_XXXXXX");
     ASSERT_NE(mkdtemp(disk.data()), nullptr);
     const int result = InChild([&disk, &kDisk] {
-      if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) _exit(kNotPermitted);
+      if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        _exit(kNotPermitted);
       mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
       if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=128m") != 0) _exit(kNotPermitted);
       setenv(kDisk, disk.c_str(), 1);
@@ -344,7 +395,8 @@ TEST(RocksDbStoreOnASmallDisk, GoesOnAfterItWasFull) {
   }
   const std::string disk = getenv(kDisk);
   const std::string ballast = absl::StrCat(disk, "/ballast");
-  // RocksDB goes on only when all of its buffers have room: the disk is far larger than what is written.
+  // RocksDB goes on only when all of its buffers have room: the disk is far larger than what is
+  // written.
   const int file = open(ballast.c_str(), O_CREAT | O_WRONLY, 0600);
   ASSERT_EQ(posix_fallocate(file, 0, off_t{126} << 20), 0);
   close(file);
