@@ -115,7 +115,7 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (given.batch_rows != 0) config.batch_rows = given.batch_rows;
   if (given.max_batch_delay) config.max_batch_delay = given.max_batch_delay;
   if (given.block_features != 0) config.block_features = given.block_features;
-  if (given.max_features != 0) config.max_features = given.max_features;
+  if (given.max_features) config.max_features = given.max_features;
   if (given.when_full != WhenFull::kUnspecified) config.when_full = given.when_full;
   if (given.warmup_rows != 0) config.warmup_rows = given.warmup_rows;
   const VarianceConfig& variance = given.variance;
@@ -123,6 +123,19 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (variance.features != 0) config.variance.features = variance.features;
   if (variance.noise_variance) config.variance.noise_variance = variance.noise_variance;
   if (variance.coverage != 0) config.variance.coverage = variance.coverage;
+  if (!given.candidates.bandwidth_scales.empty()) {
+    config.candidates.bandwidth_scales = given.candidates.bandwidth_scales;
+  }
+  if (!given.candidates.step_constants.empty()) {
+    config.candidates.step_constants = given.candidates.step_constants;
+  }
+  if (given.input_metric != InputMetric::kUnspecified) config.input_metric = given.input_metric;
+  if (given.replay.ratio) config.replay.ratio = given.replay.ratio;
+  if (given.replay.reservoir_rows != 0) {
+    config.replay.reservoir_rows = given.replay.reservoir_rows;
+  }
+  if (given.replay.order != StreamOrder::kUnspecified) config.replay.order = given.replay.order;
+  if (given.memory_mib != 0) config.memory_mib = given.memory_mib;
   if (config.loss.name.empty()) {
     return absl::InvalidArgumentError(
         "no loss is given; add --loss, for example --loss logistic (kernelstream losses lists "
@@ -152,6 +165,43 @@ int RunCreate(const Globals& globals, const CreateFlags& flags) {
   return kExitOk;
 }
 
+// Which learners race, and what they learn again.
+void AddRace(CLI::App* command, ModelConfig* config) {
+  command
+      ->add_option("--bandwidth-scales", config->candidates.bandwidth_scales,
+                   "Bandwidths that race, as multiples of the median distance, separated by "
+                   "commas; default 0.125,0.25,0.5,1,2")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--step-constants", config->candidates.step_constants,
+                   "Step constants that race, separated by commas; default 0.1,0.3,1,3")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--input-metric", config->input_metric,
+                   "Learn a metric of the inputs: auto, off, diagonal or full")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, InputMetric>{{"auto", InputMetric::kAuto},
+                                             {"off", InputMetric::kOff},
+                                             {"diagonal", InputMetric::kDiagonal},
+                                             {"full", InputMetric::kFull}}))
+      ->option_text("KIND (auto)");
+  command->add_option("--replay", config->replay.ratio,
+                      "Old rows learned again per new row; default 1; 0: none");
+  command->add_option("--replay-rows", config->replay.reservoir_rows,
+                      "Old rows kept for it; default 16384");
+  command
+      ->add_option("--replay-order", config->replay.order,
+                   "Why new rows differ from old ones: drifting (the world changes) or ordered "
+                   "(rows are sent sorted)")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, StreamOrder>{
+          {"drifting", StreamOrder::kDrifting}, {"ordered", StreamOrder::kOrdered}}))
+      ->option_text("WHY (drifting)");
+  command->add_option("--memory-mib", config->memory_mib,
+                      "Most memory of all learners' coefficients, in MiB; default 1024");
+}
+
 }  // namespace
 
 void AddCreate(CLI::App* app, Globals* globals) {
@@ -170,7 +220,8 @@ void AddCreate(CLI::App* app, Globals* globals) {
                       "proximal (default) or newest_block (the paper's Algorithm 1)");
   command->add_option("--rule-set", flags->rule_set, "Parameter of the update rule, name=number")
       ->allow_extra_args(false);
-  command->add_option("--max-features", config.max_features, "Most random features; default 8192");
+  command->add_option("--max-features", config.max_features,
+                      "Most random features; default 8192; 0: as --memory-mib allows");
   command->add_option("--seed", config.seed, "Seed of all random numbers; default 42");
   command->add_option("--batch-rows", config.batch_rows, "Most rows of a mini-batch; default 64");
   command->add_option("--warmup-rows", config.warmup_rows,
@@ -228,6 +279,7 @@ void AddCreate(CLI::App* app, Globals* globals) {
                       "Variance of the targets' noise; default: estimated");
   command->add_option("--coverage", config.variance.coverage,
                       "Share of targets that prediction intervals are to hold; default 0.9");
+  AddRace(command, &config);
   command->add_option("--sampler", config.sampler, "How frequencies are drawn; default iid");
   command->add_option("--config", flags->config_path,
                       "File with a ModelConfig as text protobuf; the other flags override it");

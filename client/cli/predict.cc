@@ -230,6 +230,7 @@ int RunEvaluate(const Globals& globals, const PredictFlags& flags) {
             << "  features " << WithCommas(result->num_features) << "\n";
   for (const auto& [name, value] : result->metrics)
     std::cout << name << " " << Number(value) << "\n";
+  std::cout << ClassesText(result->classes);
   return kExitOk;
 }
 

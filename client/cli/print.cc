@@ -7,12 +7,27 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace kernelstream::client {
 namespace {
 
 constexpr size_t kMostShownLabels = 20;
+
+// What one line has room for, of the metrics that the task has.
+struct Headline {
+  const char* metric;
+  const char* words;
+  bool percent = false;
+};
+constexpr Headline kHeadlines[] = {{"loss", "loss"},
+                                   {"error_rate", "error", true},
+                                   {"auc", "auc"},
+                                   {"mean_squared_error", "squared error"},
+                                   {"r2", "r2"},
+                                   {"fraction_below_threshold", "below threshold", true},
+                                   {"divergence", "divergence"}};
 
 std::string AveragingName(Averaging averaging) {
   switch (averaging) {
@@ -56,6 +71,35 @@ std::string WhenFullName(WhenFull when_full) {
   return "";
 }
 
+std::string InputMetricName(InputMetric metric) {
+  switch (metric) {
+    case InputMetric::kAuto:
+      return "auto";
+    case InputMetric::kOff:
+      return "off";
+    case InputMetric::kDiagonal:
+      return "diagonal";
+    case InputMetric::kFull:
+      return "full";
+    case InputMetric::kUnspecified:
+      break;
+  }
+  return "";
+}
+
+std::string StreamOrderName(StreamOrder order) {
+  return order == StreamOrder::kOrdered ? "ordered" : "drifting";
+}
+
+std::string MaxFeaturesText(uint32_t max_features) {
+  return max_features == 0 ? "as memory allows" : WithCommas(max_features);
+}
+
+std::string NumbersLine(const std::vector<double>& numbers) {
+  return absl::StrJoin(
+      numbers, ", ", [](std::string* out, double number) { absl::StrAppend(out, Number(number)); });
+}
+
 std::string ComponentLine(const Component& component) {
   std::vector<std::string> parameters;
   for (const auto& [name, value] : component.parameters) {
@@ -80,12 +124,33 @@ class Table {
   void AddCount(absl::string_view name, uint64_t value) {
     if (value != 0) Add(name, WithCommas(value));
   }
+  void Lines(absl::string_view lines) { absl::StrAppend(&text_, lines); }
   void Head(absl::string_view head) { absl::StrAppend(&text_, head, "\n"); }
   std::string Take() { return std::move(text_); }
 
  private:
   std::string text_;
 };
+
+// The learners, the best recent loss first.
+void AddCandidates(std::vector<CandidateReport> candidates, Table* table) {
+  if (candidates.empty()) return;
+  const auto best = [](const CandidateReport& c) {
+    return std::min(c.recent_loss, c.recent_average_loss);
+  };
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [&](const CandidateReport& a, const CandidateReport& b) { return best(a) < best(b); });
+  table->Head("learners in the race");
+  table->Lines(absl::StrFormat("  %-10s %-9s %12s %12s %12s %12s\n", "generation", "metric",
+                               "bandwidth", "step const.", "loss", "average's"));
+  for (const CandidateReport& c : candidates) {
+    table->Lines(absl::StrFormat("  %-10d %-9s %12.6g %12.6g %12.6g %12.6g%s%s\n", c.generation,
+                                 c.metric == InputMetric::kOff ? "none" : InputMetricName(c.metric),
+                                 c.bandwidth, c.step_constant, c.recent_loss, c.recent_average_loss,
+                                 c.replays ? "  replays" : "", c.served ? "  served" : ""));
+  }
+}
 
 void AddConfig(const ModelConfig& config, Table* table) {
   table->Head("config as given");
@@ -105,9 +170,18 @@ void AddConfig(const ModelConfig& config, Table* table) {
     table->Add("max batch delay", absl::FormatDuration(*config.max_batch_delay));
   }
   table->AddCount("block features", config.block_features);
-  table->AddCount("max features", config.max_features);
+  if (config.max_features) table->Add("max features", MaxFeaturesText(*config.max_features));
   table->Add("when full", WhenFullName(config.when_full));
   table->AddCount("warmup rows", config.warmup_rows);
+  table->Add("bandwidth scales", NumbersLine(config.candidates.bandwidth_scales));
+  table->Add("step constants", NumbersLine(config.candidates.step_constants));
+  table->Add("input metric", InputMetricName(config.input_metric));
+  if (config.replay.ratio.value_or(0) != 0) {
+    table->Add("replay", absl::StrCat(*config.replay.ratio, " per new row, of ",
+                                      WithCommas(config.replay.reservoir_rows), " rows, ",
+                                      StreamOrderName(config.replay.order)));
+  }
+  table->AddCount("memory, MiB", config.memory_mib);
 }
 
 void AddResolved(const ResolvedConfig& resolved, Table* table) {
@@ -120,15 +194,30 @@ void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Add("standardized inputs", WithCommas(resolved.standardized_inputs));
   table->Add("target offset", Number(resolved.target_offset));
   table->Add("target scale", Number(resolved.target_scale));
-  table->AddCount("max features", resolved.max_features);
+  table->Add("max features", MaxFeaturesText(resolved.max_features));
   table->AddCount("batch rows", resolved.batch_rows);
   table->Add("seed", absl::StrCat(resolved.seed));
   table->Add("serving", AveragingName(resolved.serving));
   table->Add("l2 penalty", Number(resolved.l2_penalty));
+  AddCandidates(resolved.candidates, table);
 }
 
 void AddValidation(const ValidationMetrics& metrics, Table* table) {
   table->Head("validation: each row predicted before it is learned");
+  if (!metrics.total.values.empty()) {
+    table->Add("", absl::StrFormat("%-12s %s", "recent", "since start"));
+    for (const auto& [name, total] : metrics.total.values) {
+      const auto recent = metrics.recent.values.find(name);
+      table->Add(
+          absl::StrReplaceAll(name, {{"_", " "}}),
+          absl::StrFormat("%-12.6g %.6g",
+                          recent == metrics.recent.values.end() ? 0 : recent->second, total));
+    }
+    table->Add("rows", WithCommas(metrics.rows));
+    if (!metrics.recent.classes.empty()) table->Head("classes, recent rows");
+    table->Lines(ClassesText(metrics.recent.classes));
+    return;
+  }
   table->Add("loss, recent", Number(metrics.recent_loss));
   table->Add("loss, mean", Number(metrics.mean_loss));
   table->Add("error rate, recent", absl::StrFormat("%.2f %%", 100 * metrics.recent_error_rate));
@@ -184,8 +273,39 @@ std::string PhaseName(Phase phase) {
   return "UNKNOWN";
 }
 
+std::string ClassesText(const std::vector<ClassMetrics>& classes) {
+  if (classes.empty()) return "";
+  const size_t shown = std::min(classes.size(), kMostShownLabels);
+  size_t width = 5;
+  for (size_t i = 0; i < shown; ++i) width = std::max(width, classes[i].label.size());
+  std::string text = absl::StrFormat("  %-*s %10s %10s %10s %10s\n", static_cast<int>(width),
+                                     "label", "weight", "precision", "recall", "f1");
+  for (size_t i = 0; i < shown; ++i) {
+    const ClassMetrics& metrics = classes[i];
+    absl::StrAppendFormat(&text, "  %-*s %10.6g %10.4f %10.4f %10.4f\n", static_cast<int>(width),
+                          metrics.label, metrics.weight, metrics.precision, metrics.recall,
+                          metrics.f1);
+  }
+  if (shown < classes.size()) {
+    absl::StrAppend(&text, "  ... (", classes.size(), " labels; --json lists them)\n");
+  }
+  return text;
+}
+
 std::string RecentText(const ValidationMetrics& metrics) {
   if (metrics.rows == 0) return "";
+  const auto& values = metrics.recent.values;
+  if (!values.empty()) {
+    std::vector<std::string> parts;
+    for (const Headline& headline : kHeadlines) {
+      const auto found = values.find(headline.metric);
+      if (found == values.end()) continue;
+      parts.push_back(headline.percent
+                          ? absl::StrFormat("%s %.2f %%", headline.words, 100 * found->second)
+                          : absl::StrFormat("%s %.4g", headline.words, found->second));
+    }
+    return absl::StrJoin(parts, ", ");
+  }
   if (metrics.mean_squared_error > 0) {
     return absl::StrFormat("loss %.4f, squared error %.4g", metrics.recent_loss,
                            metrics.recent_squared_error);
@@ -200,7 +320,7 @@ std::string StateLine(const ModelInfo& model) {
                       "  features ", WithCommas(model.num_features), "  learned ",
                       WithCommas(model.rows_learned), "  pending ", WithCommas(model.rows_pending),
                       "  rejected ", WithCommas(model.rows_rejected), recent.empty() ? "" : "  ",
-                      recent);
+                      recent, model.warnings.empty() ? "" : "  (warnings: see describe)");
 }
 
 std::string DescribeText(const ModelInfo& model) {
@@ -211,6 +331,8 @@ std::string DescribeText(const ModelInfo& model) {
   table.Head("state");
   table.Add("phase", PhaseName(model.phase));
   table.Add("failure", model.failure);
+  for (const Warning& warning : model.warnings) table.Add("warning", warning.text);
+  if (model.drift_reports != 0) table.Add("drift reports", WithCommas(model.drift_reports));
   table.Add("step", WithCommas(model.step));
   table.Add("features", WithCommas(model.num_features));
   table.Add("rows learned", WithCommas(model.rows_learned));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "client/include/kernelstream/client.h"
@@ -24,7 +25,9 @@ std::string PhaseName(Phase phase);
 std::string DescribeText(const ModelInfo& model);
 // The state in one line, no line end.
 std::string StateLine(const ModelInfo& model);
-// "loss 0.341, error 14.9 %" of recent rows; empty before any.
+// A line per label, the first 20, under a line of column names; empty without classes.
+std::string ClassesText(const std::vector<ClassMetrics>& classes);
+// "loss 0.341, error 14.9 %, auc 0.91" of recent rows, as the task has it; empty before any.
 std::string RecentText(const ValidationMetrics& metrics);
 // Name, documentation, parameters.
 std::string ComponentText(const ComponentInfo& info);

@@ -14,6 +14,10 @@ static_assert(static_cast<int>(Averaging::kLast) == v1::AVERAGING_LAST);
 static_assert(static_cast<int>(WhenFull::kFreeze) == v1::WHEN_FULL_FREEZE);
 static_assert(static_cast<int>(Standardize::kAuto) == v1::STANDARDIZE_AUTO);
 static_assert(static_cast<int>(Standardize::kOff) == v1::STANDARDIZE_OFF);
+static_assert(static_cast<int>(InputMetric::kAuto) == v1::INPUT_METRIC_AUTO);
+static_assert(static_cast<int>(InputMetric::kFull) == v1::INPUT_METRIC_FULL);
+static_assert(static_cast<int>(StreamOrder::kOrdered) == v1::STREAM_ORDER_ORDERED);
+static_assert(static_cast<int>(WarningKind::kOrdered) == v1::Warning::KIND_ORDERED);
 static_assert(static_cast<int>(Phase::kWarmingUp) == v1::PHASE_WARMING_UP);
 static_assert(static_cast<int>(Phase::kFailed) == v1::PHASE_FAILED);
 static_assert(static_cast<int>(AckLevel::kApplied) == v1::ACK_LEVEL_APPLIED);
@@ -65,6 +69,17 @@ void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
   to->set_seed(from.seed);
   to->set_serving(static_cast<v1::Averaging>(from.serving));
   to->set_l2_penalty(from.l2_penalty);
+  for (const CandidateReport& candidate : from.candidates) {
+    v1::CandidateReport* added = to->add_candidates();
+    added->set_generation(candidate.generation);
+    added->set_metric(static_cast<v1::InputMetric>(candidate.metric));
+    added->set_bandwidth(candidate.bandwidth);
+    added->set_step_constant(candidate.step_constant);
+    added->set_replays(candidate.replays);
+    added->set_recent_loss(candidate.recent_loss);
+    added->set_recent_average_loss(candidate.recent_average_loss);
+    added->set_served(candidate.served);
+  }
 }
 
 ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
@@ -82,6 +97,16 @@ ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
   to.seed = from.seed();
   to.serving = static_cast<Averaging>(from.serving());
   to.l2_penalty = from.l2_penalty();
+  for (const v1::CandidateReport& candidate : from.candidates()) {
+    to.candidates.push_back({.generation = candidate.generation(),
+                             .metric = static_cast<InputMetric>(candidate.metric()),
+                             .bandwidth = candidate.bandwidth(),
+                             .step_constant = candidate.step_constant(),
+                             .replays = candidate.replays(),
+                             .recent_loss = candidate.recent_loss(),
+                             .recent_average_loss = candidate.recent_average_loss(),
+                             .served = candidate.served()});
+  }
   return to;
 }
 
@@ -105,6 +130,43 @@ VarianceConfig FromProto(const v1::VarianceConfig& from) {
     to.test_points.emplace_back(point.values().begin(), point.values().end());
   }
   return to;
+}
+
+void Fill(const std::vector<ClassMetrics>& from,
+          google::protobuf::RepeatedPtrField<v1::ClassMetrics>* to) {
+  for (const ClassMetrics& metrics : from) {
+    v1::ClassMetrics* added = to->Add();
+    added->set_label(metrics.label);
+    added->set_weight(metrics.weight);
+    added->set_precision(metrics.precision);
+    added->set_recall(metrics.recall);
+    added->set_f1(metrics.f1);
+  }
+}
+
+std::vector<ClassMetrics> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ClassMetrics>& from) {
+  std::vector<ClassMetrics> to;
+  for (const v1::ClassMetrics& metrics : from) {
+    to.push_back({.label = metrics.label(),
+                  .weight = metrics.weight(),
+                  .precision = metrics.precision(),
+                  .recall = metrics.recall(),
+                  .f1 = metrics.f1()});
+  }
+  return to;
+}
+
+void Fill(const Metrics& from, v1::Metrics* to) {
+  to->mutable_values()->insert(from.values.begin(), from.values.end());
+  Fill(from.classes, to->mutable_classes());
+  to->set_rows(from.rows);
+}
+
+Metrics FromProto(const v1::Metrics& from) {
+  return {.values = {from.values().begin(), from.values().end()},
+          .classes = FromProto(from.classes()),
+          .rows = from.rows()};
 }
 
 }  // namespace
@@ -133,10 +195,25 @@ v1::ModelConfig ToProto(const ModelConfig& from) {
   to.set_batch_rows(from.batch_rows);
   if (from.max_batch_delay) Fill(*from.max_batch_delay, to.mutable_max_batch_delay());
   to.set_block_features(from.block_features);
-  to.set_max_features(from.max_features);
+  if (from.max_features) to.set_max_features(*from.max_features);
   to.set_when_full(static_cast<v1::WhenFull>(from.when_full));
   to.set_warmup_rows(from.warmup_rows);
   Fill(from.variance, to.mutable_variance());
+  if (!from.candidates.bandwidth_scales.empty() || !from.candidates.step_constants.empty()) {
+    v1::CandidateGrid* grid = to.mutable_candidates();
+    grid->mutable_bandwidth_scales()->Add(from.candidates.bandwidth_scales.begin(),
+                                          from.candidates.bandwidth_scales.end());
+    grid->mutable_step_constants()->Add(from.candidates.step_constants.begin(),
+                                        from.candidates.step_constants.end());
+  }
+  to.set_input_metric(static_cast<v1::InputMetric>(from.input_metric));
+  if (from.replay.ratio || from.replay.reservoir_rows != 0 ||
+      from.replay.order != StreamOrder::kUnspecified) {
+    if (from.replay.ratio) to.mutable_replay()->set_ratio(*from.replay.ratio);
+    to.mutable_replay()->set_reservoir_rows(from.replay.reservoir_rows);
+    to.mutable_replay()->set_order(static_cast<v1::StreamOrder>(from.replay.order));
+  }
+  to.set_memory_mib(from.memory_mib);
   return to;
 }
 
@@ -156,10 +233,19 @@ ModelConfig FromProto(const v1::ModelConfig& from) {
   to.batch_rows = from.batch_rows();
   if (from.has_max_batch_delay()) to.max_batch_delay = FromProto(from.max_batch_delay());
   to.block_features = from.block_features();
-  to.max_features = from.max_features();
+  if (from.has_max_features()) to.max_features = from.max_features();
   to.when_full = static_cast<WhenFull>(from.when_full());
   to.warmup_rows = from.warmup_rows();
   to.variance = FromProto(from.variance());
+  to.candidates = {.bandwidth_scales = {from.candidates().bandwidth_scales().begin(),
+                                        from.candidates().bandwidth_scales().end()},
+                   .step_constants = {from.candidates().step_constants().begin(),
+                                      from.candidates().step_constants().end()}};
+  to.input_metric = static_cast<InputMetric>(from.input_metric());
+  if (from.replay().has_ratio()) to.replay.ratio = from.replay().ratio();
+  to.replay.reservoir_rows = from.replay().reservoir_rows();
+  to.replay.order = static_cast<StreamOrder>(from.replay().order());
+  to.memory_mib = from.memory_mib();
   return to;
 }
 
@@ -172,6 +258,8 @@ v1::ValidationMetrics ToProto(const ValidationMetrics& from) {
   to.set_recent_squared_error(from.recent_squared_error);
   to.set_mean_squared_error(from.mean_squared_error);
   to.set_rows(from.rows);
+  Fill(from.recent, to.mutable_recent());
+  Fill(from.total, to.mutable_total());
   return to;
 }
 
@@ -182,7 +270,9 @@ ValidationMetrics FromProto(const v1::ValidationMetrics& from) {
           .mean_error_rate = from.mean_error_rate(),
           .recent_squared_error = from.recent_squared_error(),
           .mean_squared_error = from.mean_squared_error(),
-          .rows = from.rows()};
+          .rows = from.rows(),
+          .recent = FromProto(from.recent()),
+          .total = FromProto(from.total())};
 }
 
 v1::Model ToProto(const ModelInfo& from) {
@@ -208,6 +298,12 @@ v1::Model ToProto(const ModelInfo& from) {
   if (from.resolved) Fill(*from.resolved, state.mutable_resolved());
   if (from.validation) *state.mutable_validation() = ToProto(*from.validation);
   state.set_failure(from.failure);
+  for (const Warning& warning : from.warnings) {
+    v1::Warning* added = state.add_warnings();
+    added->set_kind(static_cast<v1::Warning::Kind>(warning.kind));
+    added->set_text(warning.text);
+  }
+  state.set_drift_reports(from.drift_reports);
   return to;
 }
 
@@ -230,6 +326,11 @@ ModelInfo FromProto(const v1::Model& from) {
   if (state.has_resolved()) to.resolved = FromProto(state.resolved());
   if (state.has_validation()) to.validation = FromProto(state.validation());
   to.failure = state.failure();
+  for (const v1::Warning& warning : state.warnings()) {
+    to.warnings.push_back(
+        {.kind = static_cast<WarningKind>(warning.kind()), .text = warning.text()});
+  }
+  to.drift_reports = state.drift_reports();
   return to;
 }
 
@@ -306,6 +407,7 @@ PredictResult FromProto(v1::PredictResponse from) {
 v1::EvaluateResponse ToProto(const EvaluateResult& from) {
   v1::EvaluateResponse to;
   to.mutable_metrics()->insert(from.metrics.begin(), from.metrics.end());
+  Fill(from.classes, to.mutable_classes());
   to.set_rows(from.rows);
   to.set_step(from.step);
   to.set_sequence(from.sequence);
@@ -317,6 +419,7 @@ v1::EvaluateResponse ToProto(const EvaluateResult& from) {
 EvaluateResult FromProto(const v1::EvaluateResponse& from) {
   EvaluateResult to;
   to.metrics.insert(from.metrics().begin(), from.metrics().end());
+  to.classes = FromProto(from.classes());
   to.rows = from.rows();
   to.step = from.step();
   to.sequence = from.sequence();

@@ -273,11 +273,13 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
     if (!snapshot.ok()) return snapshot.status();
     model_ = *std::move(model);
     snapshot_ = *std::move(snapshot);
+    evaluator_ = Evaluator(model_->config().variance.coverage);
     return absl::OkStatus();
   }
 
   absl::Status CheckTargets() const {
     const ResolvedConfig& resolved = snapshot_->resolved();
+    std::vector<double> targets;
     for (size_t i = 0; i < rows_.rows.size(); ++i) {
       // No limit on how far a target is from the others: nothing is learned from it.
       const absl::Status status = model_->rules().CheckTarget(
@@ -285,6 +287,12 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
       if (!status.ok()) {
         return InvalidField(rows_.Path("samples", rows_.places[i], FieldPathOf(status)),
                             status.message());
+      }
+      if (snapshot_->loss().task() != Task::kRegression) continue;
+      targets.clear();
+      const absl::Status count = snapshot_->AppendLossTargets(rows_.rows.target(i), targets);
+      if (!count.ok()) {
+        return InvalidField(rows_.Path("samples", rows_.places[i], "vector"), count.message());
       }
     }
     return absl::OkStatus();
@@ -295,10 +303,10 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
     if (status.ok()) status = CheckTargets();
     if (!status.ok()) {
       return End(
-          InvalidField(FieldPathOf(status), absl::StrCat(status.message(), ". ", sums_.rows(),
+          InvalidField(FieldPathOf(status), absl::StrCat(status.message(), ". ", evaluator_.rows(),
                                                          " rows of earlier messages were good")));
     }
-    sums_.Add(*snapshot_, rows_.rows, executor);
+    evaluator_.Add(*snapshot_, rows_.rows, executor);
     rows_ = WireRows();
     ReadNext();
   }
@@ -309,11 +317,11 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
   }
 
   void Complete() {
-    if (sums_.rows() == 0) {
+    if (evaluator_.rows() == 0) {
       return End(InvalidField("samples", "there are no rows; send at least one labelled row"));
     }
     v1::EvaluateResponse response;
-    sums_.ToWire(*snapshot_, &response);
+    EvaluationToWire(*snapshot_, evaluator_, &response);
     response.set_model_uid(UidText(model_->uid()));
     EndWith(response);
   }
@@ -326,7 +334,7 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
   std::shared_ptr<HostedModel> model_;
   Ref<Snapshot> snapshot_;
   WireRows rows_;
-  EvaluationSums sums_;
+  Evaluator evaluator_;
 };
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include "server/service/scoring.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
+#include "server/service/wire_model.h"
 
 namespace kernelstream::server {
 namespace {
@@ -13,8 +11,8 @@ namespace {
 constexpr uint64_t kSmallWork = uint64_t{1} << 23;
 // Of one message: rows times outputs, so that an answer stays below some hundred MiB.
 constexpr uint64_t kMaxScores = uint64_t{1} << 22;
-// A probability of zero, as a logarithm can take it.
-constexpr double kSmallestProbability = 1e-15;
+// An answer with more lines for classes would not fit in a message of the usual size.
+constexpr size_t kMostListedClasses = 1000;
 
 absl::Status NotAnOutput(int i, absl::string_view output, absl::string_view why) {
   return InvalidField(absl::StrCat("outputs[", i, "]"), absl::StrCat(output, " ", why));
@@ -153,70 +151,16 @@ void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMas
   response->set_num_features(snapshot.num_features());
 }
 
-void EvaluationSums::Add(const Snapshot& snapshot, const SampleBatch& rows, Executor& executor) {
-  const size_t width = snapshot.num_outputs();
-  const Loss& loss = snapshot.loss();
-  std::vector<double> all_scores(rows.size() * width);
-  snapshot.Score(rows, executor, all_scores.data());
-  std::vector<double> probabilities(snapshot.labels().size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::span<const double> scores(all_scores.data() + i * width, width);
-    const double weight = rows.weight(i);
-    ++rows_;
-    weight_ += weight;
-    const absl::StatusOr<double> target = snapshot.LossTarget(rows.target(i));
-    if (!target.ok() ||
-        (loss.task() == Task::kMulticlass && *target >= static_cast<double>(width))) {
-      ++unknown_labels_;  // cannot have been predicted
-      wrong_ += weight;
-      continue;
-    }
-    known_weight_ += weight;
-    loss_ += weight * loss.Value(scores, *target);
-    if (loss.task() == Task::kRegression) {
-      const double value = rows.target(i).value;
-      const double error =
-          scores[0] * snapshot.resolved().target_scale + snapshot.resolved().target_offset - value;
-      squared_ += weight * error * error;
-      absolute_ += weight * std::abs(error);
-      const double step = value - target_mean_;
-      target_mean_ += step * weight / weight_;
-      target_spread_ += weight * step * (value - target_mean_);
-      continue;
-    }
-    if (!HasLabels(loss.task())) continue;
-    size_t label = 0, predicted = 0;
-    if (loss.task() == Task::kBinary) {
-      label = *target > 0 ? 1 : 0;
-      predicted = scores[0] > 0 ? 1 : 0;
-    } else {
-      label = static_cast<size_t>(*target);
-      predicted =
-          static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-    }
-    if (predicted != label) wrong_ += weight;
-    if (loss.has_probabilities() && label < probabilities.size()) {
-      loss.Probabilities(scores, probabilities);
-      log_loss_ -= weight * std::log(std::max(probabilities[label], kSmallestProbability));
-    }
+void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,
+                      v1::EvaluateResponse* response) {
+  const TaskMetrics metrics = evaluator.Metrics(snapshot);
+  for (const NamedMetric& metric : NamedMetrics(metrics)) {
+    (*response->mutable_metrics())[std::string(metric.name)] = metric.value;
   }
-}
-
-void EvaluationSums::ToWire(const Snapshot& snapshot, v1::EvaluateResponse* response) const {
-  auto& metrics = *response->mutable_metrics();
-  if (known_weight_ > 0) metrics["loss"] = loss_ / known_weight_;
-  if (snapshot.loss().task() == Task::kRegression) {
-    metrics["mean_squared_error"] = squared_ / weight_;
-    metrics["mean_absolute_error"] = absolute_ / weight_;
-    if (target_spread_ > 0) metrics["r2"] = 1 - squared_ / target_spread_;
-  } else if (HasLabels(snapshot.loss().task())) {
-    metrics["error_rate"] = wrong_ / weight_;
-    if (snapshot.loss().has_probabilities() && known_weight_ > 0) {
-      metrics["log_loss"] = log_loss_ / known_weight_;
-    }
-    if (unknown_labels_ > 0) metrics["unknown_label_rows"] = static_cast<double>(unknown_labels_);
+  if (metrics.classes.size() <= kMostListedClasses) {
+    ClassesToWire(metrics.classes, snapshot.labels(), response->mutable_classes());
   }
-  response->set_rows(rows_);
+  response->set_rows(evaluator.rows());
   response->set_step(snapshot.step());
   response->set_sequence(snapshot.sequence());
   response->set_num_features(snapshot.num_features());

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/executor.h"
+#include "core/model/evaluator.h"
 #include "core/model/snapshot.h"
 #include "kernelstream/v1/prediction_service.pb.h"
 #include "server/hosting/hosted_model.h"
@@ -38,23 +39,9 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
 void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
                  Executor& executor, v1::PredictResponse* response);
 
-// Thread-compatible. Sums over labelled rows. All means count each row with its weight.
-class EvaluationSums {
- public:
-  // `snapshot`: the same in all calls.
-  void Add(const Snapshot& snapshot, const SampleBatch& rows, Executor& executor);
-  void ToWire(const Snapshot& snapshot, v1::EvaluateResponse* response) const;
-  uint64_t rows() const { return rows_; }
-
- private:
-  uint64_t rows_ = 0;
-  uint64_t unknown_labels_ = 0;
-  double weight_ = 0;        // of all rows
-  double known_weight_ = 0;  // of rows whose label the model knows
-  double loss_ = 0, log_loss_ = 0, wrong_ = 0;
-  double squared_ = 0, absolute_ = 0;
-  double target_mean_ = 0, target_spread_ = 0;  // West 1979
-};
+// Everything of the answer but the model's uid.
+void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,
+                      v1::EvaluateResponse* response);
 
 }  // namespace kernelstream::server
 

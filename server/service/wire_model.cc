@@ -1,5 +1,6 @@
 #include "server/service/wire_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,9 @@
 
 namespace kernelstream::server {
 namespace {
+
+// Beyond it, a page of models would be mostly classes.
+constexpr size_t kMostStateClasses = 100;
 
 ComponentConfig ComponentFromWire(const v1::Component& wire) {
   ComponentConfig config;
@@ -57,6 +61,111 @@ v1::Phase PhaseToWire(ModelStatus::Phase phase) {
   return v1::PHASE_UNSPECIFIED;
 }
 
+v1::InputMetric MetricFormToWire(MetricForm form) {
+  switch (form) {
+    case MetricForm::kIsotropic:
+      return v1::INPUT_METRIC_OFF;
+    case MetricForm::kDiagonal:
+      return v1::INPUT_METRIC_DIAGONAL;
+    case MetricForm::kFull:
+      return v1::INPUT_METRIC_FULL;
+  }
+  return v1::INPUT_METRIC_UNSPECIFIED;
+}
+
+v1::InputMetric InputMetricToWire(InputMetric metric) {
+  switch (metric) {
+    case InputMetric::kAuto:
+      return v1::INPUT_METRIC_AUTO;
+    case InputMetric::kOff:
+      return v1::INPUT_METRIC_OFF;
+    case InputMetric::kDiagonal:
+      return v1::INPUT_METRIC_DIAGONAL;
+    case InputMetric::kFull:
+      return v1::INPUT_METRIC_FULL;
+  }
+  return v1::INPUT_METRIC_UNSPECIFIED;
+}
+
+v1::Warning::Kind WarningKindToWire(WarningKind kind) {
+  switch (kind) {
+    case WarningKind::kDrift:
+      return v1::Warning::KIND_DRIFT;
+    case WarningKind::kOrdered:
+      return v1::Warning::KIND_ORDERED;
+  }
+  return v1::Warning::KIND_UNSPECIFIED;
+}
+
+void CandidateToWire(const CandidateReport& candidate, v1::CandidateReport* wire) {
+  wire->set_generation(candidate.generation);
+  wire->set_metric(MetricFormToWire(candidate.form));
+  wire->set_bandwidth(candidate.bandwidth);
+  wire->set_step_constant(candidate.step_constant);
+  wire->set_replays(candidate.replays);
+  wire->set_recent_loss(candidate.recent_loss);
+  wire->set_recent_average_loss(candidate.recent_average_loss);
+  wire->set_served(candidate.served);
+}
+
+uint32_t MaxFeaturesToWire(const ModelConfig& config) {
+  return config.max_features == kUnlimitedFeatures ? 0 : config.max_features;
+}
+
+absl::Status RaceFromWire(const v1::ModelConfig& wire, ModelConfig& config) {
+  config.candidates.bandwidth_scales.assign(wire.candidates().bandwidth_scales().begin(),
+                                            wire.candidates().bandwidth_scales().end());
+  config.candidates.step_constants.assign(wire.candidates().step_constants().begin(),
+                                          wire.candidates().step_constants().end());
+  switch (wire.input_metric()) {
+    case v1::INPUT_METRIC_UNSPECIFIED:
+    case v1::INPUT_METRIC_AUTO:
+      config.input_metric = InputMetric::kAuto;
+      break;
+    case v1::INPUT_METRIC_OFF:
+      config.input_metric = InputMetric::kOff;
+      break;
+    case v1::INPUT_METRIC_DIAGONAL:
+      config.input_metric = InputMetric::kDiagonal;
+      break;
+    case v1::INPUT_METRIC_FULL:
+      config.input_metric = InputMetric::kFull;
+      break;
+    default:
+      return UnknownValue("input_metric", wire.input_metric());
+  }
+  if (wire.replay().has_ratio()) config.replay.ratio = wire.replay().ratio();
+  config.replay.reservoir_rows = wire.replay().reservoir_rows();
+  switch (wire.replay().order()) {
+    case v1::STREAM_ORDER_UNSPECIFIED:
+    case v1::STREAM_ORDER_DRIFTING:
+      config.replay.order = StreamOrder::kDrifting;
+      break;
+    case v1::STREAM_ORDER_ORDERED:
+      config.replay.order = StreamOrder::kOrdered;
+      break;
+    default:
+      return UnknownValue("replay.order", wire.replay().order());
+  }
+  config.memory_mib = wire.memory_mib();
+  return absl::OkStatus();
+}
+
+void RaceToWire(const ModelConfig& config, v1::ModelConfig* wire) {
+  v1::CandidateGrid* grid = wire->mutable_candidates();
+  grid->mutable_bandwidth_scales()->Add(config.candidates.bandwidth_scales.begin(),
+                                        config.candidates.bandwidth_scales.end());
+  grid->mutable_step_constants()->Add(config.candidates.step_constants.begin(),
+                                      config.candidates.step_constants.end());
+  wire->set_input_metric(InputMetricToWire(config.input_metric));
+  if (config.replay.ratio) wire->mutable_replay()->set_ratio(*config.replay.ratio);
+  wire->mutable_replay()->set_reservoir_rows(config.replay.reservoir_rows);
+  wire->mutable_replay()->set_order(config.replay.order == StreamOrder::kOrdered
+                                        ? v1::STREAM_ORDER_ORDERED
+                                        : v1::STREAM_ORDER_DRIFTING);
+  wire->set_memory_mib(config.memory_mib);
+}
+
 void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::ResolvedConfig* wire) {
   const ResolvedConfig& resolved = snapshot.resolved();
   wire->set_dimension(resolved.dimension);
@@ -73,11 +182,21 @@ void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::Res
   wire->set_standardized_inputs(resolved.standardized_inputs);
   wire->set_target_offset(resolved.target_offset);
   wire->set_target_scale(resolved.target_scale);
-  wire->set_max_features(config.max_features);
+  wire->set_max_features(MaxFeaturesToWire(config));
   wire->set_batch_rows(config.batch_rows);
   wire->set_seed(config.seed.value_or(0));
   wire->set_serving(AveragingToWire(resolved.serving));
   wire->set_l2_penalty(config.l2_penalty.value_or(0));
+  for (const CandidateReport& candidate : resolved.candidates) {
+    CandidateToWire(candidate, wire->add_candidates());
+  }
+}
+
+void MetricsToWire(const TaskMetrics& metrics, v1::Metrics* wire) {
+  for (const NamedMetric& metric : NamedMetrics(metrics)) {
+    (*wire->mutable_values())[std::string(metric.name)] = metric.value;
+  }
+  wire->set_rows(metrics.rows);
 }
 
 absl::Status VarianceFromWire(const v1::VarianceConfig& wire, VarianceConfig& config) {
@@ -192,7 +311,12 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
     config.max_batch_delay_seconds = static_cast<double>(delay.seconds()) + 1e-9 * delay.nanos();
   }
   config.block_features = wire.block_features();
-  config.max_features = wire.max_features();
+  if (wire.has_max_features()) {
+    // The largest number is not one that a caller may mean.
+    config.max_features = wire.max_features() == 0
+                              ? kUnlimitedFeatures
+                              : std::min(wire.max_features(), kUnlimitedFeatures - 1);
+  }
   switch (wire.when_full()) {
     case v1::WHEN_FULL_UNSPECIFIED:
     case v1::WHEN_FULL_KEEP_LEARNING:
@@ -206,6 +330,7 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
   }
   config.warmup_rows = wire.warmup_rows();
   if (absl::Status s = VarianceFromWire(wire.variance(), config.variance); !s.ok()) return s;
+  if (absl::Status status = RaceFromWire(wire, config); !status.ok()) return status;
   return config;
 }
 
@@ -238,11 +363,24 @@ void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire) {
     wire->mutable_max_batch_delay()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
   }
   wire->set_block_features(config.block_features);
-  wire->set_max_features(config.max_features);
+  wire->set_max_features(MaxFeaturesToWire(config));
   wire->set_when_full(config.when_full == WhenFull::kFreeze ? v1::WHEN_FULL_FREEZE
                                                             : v1::WHEN_FULL_KEEP_LEARNING);
   wire->set_warmup_rows(config.warmup_rows);
   VarianceToWire(config.variance, wire->mutable_variance());
+  RaceToWire(config, wire);
+}
+
+void ClassesToWire(const std::vector<ClassMetrics>& classes, const std::vector<std::string>& labels,
+                   google::protobuf::RepeatedPtrField<v1::ClassMetrics>* wire) {
+  for (size_t i = 0; i < std::min(classes.size(), labels.size()); ++i) {
+    v1::ClassMetrics* added = wire->Add();
+    added->set_label(labels[i]);
+    added->set_weight(classes[i].weight);
+    added->set_precision(classes[i].precision);
+    added->set_recall(classes[i].recall);
+    added->set_f1(classes[i].f1);
+  }
 }
 
 void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* wire) {
@@ -253,6 +391,7 @@ void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* w
   wire->set_recent_squared_error(metrics.recent_squared_error);
   wire->set_mean_squared_error(metrics.mean_squared_error);
   wire->set_rows(metrics.rows);
+  MetricsToWire(metrics.recent, wire->mutable_recent());
 }
 
 void ModelToWire(const HostedModel& model, v1::Model* wire) {
@@ -276,7 +415,21 @@ void ModelToWire(const HostedModel& model, v1::Model* wire) {
   state->set_rows_learned(snapshot.rows_learned());
   state->set_sequence(snapshot.sequence());
   state->set_fingerprint(DigestHex(snapshot.fingerprint()));
-  ValidationToWire(snapshot.validation(), state->mutable_validation());
+  for (const ModelWarning& warning : snapshot.warnings()) {
+    v1::Warning* added = state->add_warnings();
+    added->set_kind(WarningKindToWire(warning.kind));
+    added->set_text(warning.text);
+  }
+  state->set_drift_reports(snapshot.drift_reports());
+  const ValidationMetrics& validation = snapshot.validation();
+  ValidationToWire(validation, state->mutable_validation());
+  MetricsToWire(validation.total, state->mutable_validation()->mutable_total());
+  if (snapshot.labels().size() <= kMostStateClasses) {
+    ClassesToWire(validation.recent.classes, snapshot.labels(),
+                  state->mutable_validation()->mutable_recent()->mutable_classes());
+    ClassesToWire(validation.total.classes, snapshot.labels(),
+                  state->mutable_validation()->mutable_total()->mutable_classes());
+  }
   if (snapshot.phase() != ModelPhase::kWarmingUp) {
     ResolvedToWire(model.config(), snapshot, state->mutable_resolved());
   }

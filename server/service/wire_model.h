@@ -3,6 +3,7 @@
 #define KERNELSTREAM_SERVER_SERVICE_WIRE_MODEL_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/base/component.h"
@@ -20,7 +21,11 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire);
 void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire);
 
 void ModelToWire(const HostedModel& model, v1::Model* wire);
+// What an ack takes: without `total` and without classes.
 void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* wire);
+// labels: in the order of the outputs.
+void ClassesToWire(const std::vector<ClassMetrics>& classes, const std::vector<std::string>& labels,
+                   google::protobuf::RepeatedPtrField<v1::ClassMetrics>* wire);
 void ComponentToWire(const ComponentDoc& doc, v1::ComponentInfo* wire);
 // 16 hexadecimal digits.
 std::string UidText(ModelUid uid);

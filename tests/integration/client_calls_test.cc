@@ -62,6 +62,10 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   config.variance.features = 512;
   config.variance.noise_variance = 0.5;
   config.variance.coverage = 0.8;
+  config.candidates = {.bandwidth_scales = {0.5, 1}, .step_constants = {0.1}};
+  config.input_metric = InputMetric::kDiagonal;
+  config.replay = {.ratio = 2, .reservoir_rows = 500, .order = StreamOrder::kOrdered};
+  config.memory_mib = 64;
   const CreatedModel created = client_->CreateModel("m", config).value();
   EXPECT_TRUE(created.created);
   const ModelConfig& back = created.model.config;
@@ -86,6 +90,13 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   EXPECT_EQ(back.variance.features, 512u);
   EXPECT_EQ(back.variance.noise_variance, 0.5);
   EXPECT_EQ(back.variance.coverage, 0.8);
+  EXPECT_THAT(back.candidates.bandwidth_scales, ElementsAre(0.5, 1));
+  EXPECT_THAT(back.candidates.step_constants, ElementsAre(0.1));
+  EXPECT_EQ(back.input_metric, InputMetric::kDiagonal);
+  EXPECT_EQ(back.replay.ratio, 2u);
+  EXPECT_EQ(back.replay.reservoir_rows, 500u);
+  EXPECT_EQ(back.replay.order, StreamOrder::kOrdered);
+  EXPECT_EQ(back.memory_mib, 64u);
   EXPECT_EQ(created.model.phase, Phase::kWarmingUp);
   EXPECT_EQ(created.model.create_time, absl::FromUnixSeconds(1'700'000'000));
   EXPECT_FALSE(client_->CreateModel("m", config)->created);
@@ -189,6 +200,10 @@ TEST_F(ClientTest, EvaluatesAllRowsOfASource) {
                                     .value();
   EXPECT_EQ(result.rows, 6u);
   EXPECT_EQ(result.metrics.at("error_rate"), 0.5);
+  ASSERT_EQ(result.classes.size(), 1u);
+  EXPECT_EQ(result.classes[0].label, "1");
+  EXPECT_EQ(result.classes[0].weight, 6);
+  EXPECT_EQ(result.classes[0].recall, 0.5);
   EXPECT_TRUE(absl::IsNotFound(client_->Evaluate("none", Rows({{1}})).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(client_->Evaluate("m", std::vector<Row>()).status()));
 }

@@ -20,6 +20,7 @@ namespace kernelstream::client {
 namespace {
 
 using support::FaultPoint;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -73,13 +74,16 @@ TEST_F(CommandLine, CreatesListsDescribesAndDeletes) {
   Outcome run = Run(
       "create m --loss logistic --kernel gaussian --set bandwidth=0.5 --max-features 100 --seed 7 "
       "--max-batch-delay 20ms --labels no,yes --standardize off --averaging last --warmup-rows 3 "
-      "--when-full freeze --l2-penalty 0.001 --update-rule newest_block --rule-set theta=2");
+      "--when-full freeze --l2-penalty 0.001 --update-rule newest_block --rule-set theta=2 "
+      "--bandwidth-scales 0.5,1 --input-metric off --replay 2 --replay-rows 500 "
+      "--replay-order ordered --memory-mib 64");
   EXPECT_EQ(run.exit_status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("created model m"));
   EXPECT_THAT(Run("list").out, StartsWith("m  WARMING_UP"));
   run = Run("describe m");
-  for (const char* part : {"gaussian bandwidth=0.5", "no, yes", "newest_block theta=2", "20ms",
-                           "freeze", "WARMING_UP", "fingerprint", "2023-11-14"}) {
+  for (const char* part :
+       {"gaussian bandwidth=0.5", "no, yes", "newest_block theta=2", "20ms", "freeze", "0.5, 1",
+        "2 per new row, of 500 rows, ordered", "WARMING_UP", "fingerprint", "2023-11-14"}) {
     EXPECT_THAT(run.out, HasSubstr(part));
   }
   EXPECT_THAT(Run("describe m --json").out, HasSubstr("\"maxFeatures\": 100"));
@@ -90,6 +94,17 @@ TEST_F(CommandLine, CreatesListsDescribesAndDeletes) {
   run = Run("describe m");
   EXPECT_EQ(run.exit_status, 1);
   EXPECT_THAT(run.err, StartsWith("kernelstream: no model \"m\""));
+}
+
+TEST_F(CommandLine, DescribeAndWatchPrintTheMetricsOfTheTask) {
+  server_.AddModel("m");
+  ASSERT_EQ(Run("update m --input " + File("rows.csv", "a,y\n1,1\n2,1\n")).exit_status, 0);
+  const std::string described = Run("describe m").out;
+  EXPECT_THAT(described, ContainsRegex("error rate +0.125 +0.125"));
+  EXPECT_THAT(described, ContainsRegex("auc +0.9 +0.9"));
+  EXPECT_THAT(described, ContainsRegex("yes +0 +0.0000 +0.0000 +0.7500"));
+  EXPECT_THAT(described, Not(HasSubstr("squared")));
+  EXPECT_THAT(Run("watch m --count 1").out, HasSubstr("loss 0.25, error 12.50 %, auc 0.9"));
 }
 
 TEST_F(CommandLine, ConfigFileIsOverriddenByFlags) {
@@ -145,7 +160,7 @@ TEST_F(CommandLine, UpdateLearnsAFileAndSumsUp) {
   const Outcome run = Run("update m --input " + file);
   EXPECT_EQ(run.exit_status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("rows: 3 sent, 3 accepted, 0 rejected"));
-  EXPECT_THAT(run.out, HasSubstr("loss 0.2500, error 12.50 %"));
+  EXPECT_THAT(run.out, HasSubstr("loss 0.25, error 12.50 %"));
   EXPECT_EQ(server_.Log("m").size(), 3u);
   const Outcome json = Run("--json update m --input " + file);
   EXPECT_THAT(json.out, HasSubstr("\"rowsAccepted\": 3"));

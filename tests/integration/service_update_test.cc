@@ -401,13 +401,19 @@ TEST(PredictionService, EvaluateGivesTheDocumentedMetricsOfOneSnapshot) {
           names, ::testing::ElementsAre("loss", "mean_absolute_error", "mean_squared_error", "r2"));
       EXPECT_GT(metrics.at("r2"), 0.3);
     } else if (std::string(loss) == "logistic") {
-      EXPECT_THAT(names, ::testing::ElementsAre("error_rate", "log_loss", "loss"));
+      EXPECT_THAT(names, ::testing::ElementsAre("auc", "calibration_error", "error_rate", "f1",
+                                                "log_loss", "loss", "macro_f1"));
       EXPECT_NEAR(metrics.at("log_loss"), metrics.at("loss"), 1e-9);
     } else {
-      EXPECT_THAT(names, ::testing::ElementsAre("error_rate", "loss"));
+      EXPECT_THAT(names, ::testing::ElementsAre("auc", "error_rate", "f1", "loss", "macro_f1"));
     }
     if (metrics.contains("error_rate")) {
       EXPECT_LT(metrics.at("error_rate"), 0.2);
+      EXPECT_GT(metrics.at("auc"), 0.85);
+      ASSERT_EQ(response.classes_size(), 2);
+      EXPECT_EQ(response.classes(1).label(), "1");
+      EXPECT_EQ(response.classes(1).f1(), metrics.at("f1"));
+      EXPECT_EQ(response.classes(0).weight() + response.classes(1).weight(), 300);
     }
   }
 }

@@ -264,10 +264,47 @@ TEST(WireModel, VarianceOfEveryMethodComesBack) {
   EXPECT_EQ(FieldPathOf(unknown), "variance.method");
 }
 
+TEST(WireModel, TheRaceSurvivesTheWayToTheWireAndBack) {
+  for (const InputMetric metric :
+       {InputMetric::kAuto, InputMetric::kOff, InputMetric::kDiagonal, InputMetric::kFull}) {
+    ModelConfig config;
+    config.loss.name = "square";
+    config.candidates = {.bandwidth_scales = {0.25, 3}, .step_constants = {0.5}};
+    config.input_metric = metric;
+    config.replay = {.ratio = 2, .reservoir_rows = 1000, .order = StreamOrder::kOrdered};
+    config.max_features = kUnlimitedFeatures;
+    config.memory_mib = 77;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    v1::ModelConfig wire;
+    ConfigToWire(config, &wire);
+    EXPECT_TRUE(wire.has_max_features());
+    EXPECT_EQ(wire.max_features(), 0u);
+    const auto back = ConfigFromWire(wire);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_TRUE(*back == config);
+  }
+}
+
+TEST(WireModel, NoNumberOfFeaturesIsTheDefault) {
+  ModelConfig config = *ConfigFromWire(v1::ModelConfig());
+  EXPECT_EQ(config.max_features, 0u);
+  v1::ModelConfig wire;
+  wire.set_max_features(kUnlimitedFeatures);
+  config = *ConfigFromWire(wire);
+  config.loss.name = "square";
+  EXPECT_EQ(FieldPathOf(CompleteConfig(config)), "max_features");
+}
+
 TEST(WireModel, UnknownEnumsAndDurationsAreNamed) {
   v1::ModelConfig wire;
   wire.set_averaging(static_cast<v1::Averaging>(99));
   EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "averaging");
+  wire.Clear();
+  wire.set_input_metric(static_cast<v1::InputMetric>(99));
+  EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "input_metric");
+  wire.Clear();
+  wire.mutable_replay()->set_order(static_cast<v1::StreamOrder>(99));
+  EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "replay.order");
   wire.Clear();
   wire.mutable_max_batch_delay()->set_nanos(2'000'000'000);
   EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "max_batch_delay");

@@ -210,6 +210,16 @@ v1::Model FakeServer::Describe(const std::string& name, const Entry& entry) cons
     state.mutable_validation()->set_recent_loss(0.25);
     state.mutable_validation()->set_recent_error_rate(0.125);
     state.mutable_validation()->set_rows(rows);
+    for (v1::Metrics* metrics : {state.mutable_validation()->mutable_recent(),
+                                 state.mutable_validation()->mutable_total()}) {
+      (*metrics->mutable_values())["loss"] = 0.25;
+      (*metrics->mutable_values())["error_rate"] = 0.125;
+      (*metrics->mutable_values())["auc"] = 0.9;
+      v1::ClassMetrics* yes = metrics->add_classes();
+      yes->set_label("yes");
+      yes->set_f1(0.75);
+      metrics->set_rows(rows);
+    }
   }
   return model;
 }
@@ -474,6 +484,10 @@ grpc::Status FakeServer::Evaluate(grpc::ServerContext*,
   const grpc::Status status = Find(model, &entry);
   if (!status.ok()) return status;
   (*response->mutable_metrics())["error_rate"] = rows > 0 ? wrong / static_cast<double>(rows) : 0;
+  v1::ClassMetrics* metrics = response->add_classes();
+  metrics->set_label("1");
+  metrics->set_weight(static_cast<double>(rows));
+  metrics->set_recall(rows > 0 ? 1 - wrong / static_cast<double>(rows) : 0);
   response->set_rows(rows);
   response->set_step(entry->log.size());
   response->set_sequence(entry->log.size());

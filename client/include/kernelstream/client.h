@@ -81,6 +81,8 @@ enum class VarianceMethod {
   kTestPoints,
   kQuantilePair
 };
+enum class InputMetric { kUnspecified = 0, kAuto, kOff, kDiagonal, kFull };
+enum class StreamOrder { kUnspecified = 0, kDrifting, kOrdered };
 enum class Phase { kUnspecified = 0, kWarmingUp, kLearning, kFrozen, kFailed };
 
 // How uncertain predictions are.
@@ -90,6 +92,21 @@ struct VarianceConfig {
   std::optional<double> noise_variance;
   double coverage = 0;
   std::vector<std::vector<float>> test_points;
+};
+
+// Learners that race: every bandwidth with every step constant. Empty: the server's default.
+struct CandidateGrid {
+  // Multiples of the median distance, or of the kernel's bandwidth where the config has one.
+  std::vector<double> bandwidth_scales;
+  std::vector<double> step_constants;
+};
+
+// Old rows learned again between new ones.
+struct ReplayConfig {
+  // Per new row. 0: no replay.
+  std::optional<uint32_t> ratio;
+  uint32_t reservoir_rows = 0;
+  StreamOrder order = StreamOrder::kUnspecified;
 };
 
 // Only loss is required; a config with nothing else is a good model. 0, "" and absent: the server's
@@ -109,10 +126,32 @@ struct ModelConfig {
   uint32_t batch_rows = 0;
   std::optional<absl::Duration> max_batch_delay;
   uint32_t block_features = 0;
-  uint32_t max_features = 0;
+  // 0: they grow as long as memory_mib allows.
+  std::optional<uint32_t> max_features;
   WhenFull when_full = WhenFull::kUnspecified;
   uint32_t warmup_rows = 0;
   VarianceConfig variance;
+  CandidateGrid candidates;
+  InputMetric input_metric = InputMetric::kUnspecified;
+  ReplayConfig replay;
+  uint32_t memory_mib = 0;
+};
+
+// Of one label; shares are 0 where there is nothing to divide by.
+struct ClassMetrics {
+  std::string label;
+  double weight = 0;  // of its rows
+  double precision = 0;
+  double recall = 0;
+  double f1 = 0;
+};
+
+// How good predictions are. values: by name, those that the task has (loss, error_rate, auc, r2,
+// ...); proto/kernelstream/v1/model.proto defines each. classes: classification with few labels.
+struct Metrics {
+  std::map<std::string, double> values;
+  std::vector<ClassMetrics> classes;
+  uint64_t rows = 0;
 };
 
 // Errors on rows that were predicted before they were learned.
@@ -124,6 +163,31 @@ struct ValidationMetrics {
   double recent_squared_error = 0;
   double mean_squared_error = 0;
   uint64_t rows = 0;
+  // Of what was served: recent rows weighing more, and since the first step.
+  Metrics recent;
+  Metrics total;
+};
+
+// A learner in the race.
+struct CandidateReport {
+  uint64_t generation = 0;
+  // kOff: no learned metric.
+  InputMetric metric = InputMetric::kUnspecified;
+  double bandwidth = 0;
+  double step_constant = 0;
+  bool replays = false;
+  // Of the newest coefficients, and of their average; infinite before the first row.
+  double recent_loss = 0;
+  double recent_average_loss = 0;
+  bool served = false;
+};
+
+enum class WarningKind { kUnspecified = 0, kDrift, kOrdered };
+
+// What a person should know about the stream.
+struct Warning {
+  WarningKind kind = WarningKind::kUnspecified;
+  std::string text;
 };
 
 // What the server chose where the config was silent.
@@ -136,11 +200,13 @@ struct ResolvedConfig {
   uint32_t standardized_inputs = 0;
   double target_offset = 0;
   double target_scale = 0;
+  // 0: as many as the memory allows.
   uint32_t max_features = 0;
   uint32_t batch_rows = 0;
   uint64_t seed = 0;
   Averaging serving = Averaging::kUnspecified;
   double l2_penalty = 0;
+  std::vector<CandidateReport> candidates;
 };
 
 struct ModelInfo {
@@ -159,6 +225,8 @@ struct ModelInfo {
   std::optional<ResolvedConfig> resolved;
   std::optional<ValidationMetrics> validation;
   std::string failure;
+  std::vector<Warning> warnings;
+  uint64_t drift_reports = 0;
 };
 
 struct ParameterInfo {
@@ -238,8 +306,10 @@ struct PredictResult {
 };
 
 struct EvaluateResult {
-  // loss; error_rate and log_loss, or mean_squared_error, mean_absolute_error and r2.
+  // As Metrics::values.
   std::map<std::string, double> metrics;
+  // Classification with at most 1000 labels.
+  std::vector<ClassMetrics> classes;
   uint64_t rows = 0;
   uint64_t step = 0;
   uint64_t sequence = 0;
