@@ -314,6 +314,18 @@ TEST(TaskMetrics, RegressionEqualsItsDefinitionsInTargetUnits) {
   }
 }
 
+TEST(TaskMetrics, PinballLossIsTheQuantileLossInTargetUnits) {
+  ComponentConfig config{"quantile", {{"level", 0.9}}};
+  const auto loss = *MakeLoss(config);
+  const std::vector<double> scores = {1, 2}, targets = {3, 1}, weights = {1, 3};
+  MetricSums sums;
+  AddToMetricSums(*loss, scores, targets, weights, {}, sums);
+  const double scale[] = {20};
+  const TaskMetrics metrics = MetricsOf(*loss, sums, scale);
+  EXPECT_NEAR(*metrics.pinball_loss, 20 * (0.9 * 2 + 3 * 0.1 * 1) / 4, 1e-12);
+  EXPECT_FALSE(MetricsOf(*Make("square"), sums, scale).interval_coverage.has_value());
+}
+
 TEST(TaskMetrics, EqualTargetsHaveNoR2) {
   const auto loss = Make("square");
   const std::vector<double> scores(50, 0.7), targets(50, 0.1), weights(50, 0.3);
