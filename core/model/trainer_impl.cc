@@ -350,6 +350,9 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     served.validation = MetricsOf(*loss_, coefficients.validation, first_scale);
     served.validation.recent = MetricsOf(*loss_, state_.metrics.recent, state_.target_scales);
     served.validation.total = MetricsOf(*loss_, state_.metrics.total, state_.target_scales);
+    // The threshold that learning moves lags behind what is served; see NoveltyThresholdOf.
+    served.validation.recent.fraction_below_threshold.reset();
+    served.validation.total.fraction_below_threshold.reset();
     served.threshold = coefficients.threshold.value;
     if (variance_ != nullptr) {
       served.variance = variance_->Publish();

@@ -64,10 +64,6 @@ TEST(Novelty, TheWantedFractionIsBelowTheThreshold) {
       auto trainer = MakeTrainer(config);
       Feed(*trainer, config, data.train, 0, data.train.size());
       EXPECT_NEAR(FractionBelow(*trainer, data.test), fraction, 0.02) << fraction;
-      const auto metrics = trainer->MakeSnapshot()->validation().recent;
-      if (metrics.fraction_below_threshold.has_value()) {
-        EXPECT_NEAR(*metrics.fraction_below_threshold, fraction, 0.04);
-      }
     }
   }
 }
@@ -120,7 +116,7 @@ TEST(DensityRatio, LearnsTheLogRatioOfTwoGaussians) {
     const SampleBatch train = sample(40000, 1, share);
     auto trainer = MakeTrainer(config);
     Feed(*trainer, config, train, 0, train.size());
-    const SampleBatch test = sample(4000, 2, 0.5);
+    const SampleBatch test = sample(20000, 2, 0.5);
     const std::vector<double> scores = Scores(*trainer, test);
     double squares = 0, count = 0;
     for (size_t i = 0; i < test.size(); ++i) {
@@ -131,10 +127,14 @@ TEST(DensityRatio, LearnsTheLogRatioOfTwoGaussians) {
       ++count;
     }
     EXPECT_LT(std::sqrt(squares / count), 0.15) << share;
-    const auto metrics = trainer->MakeSnapshot()->validation().recent;
-    if (metrics.divergence.has_value()) {
-      EXPECT_NEAR(*metrics.divergence, 1.0, 0.1) << share;  // KL(p || q) = |mean difference|^2 / 2
+    // KL(p || q) = E_p score - E_q exp(score) + 1 = |difference of the means|^2 / 2.
+    double sums[2] = {}, counts[2] = {};
+    for (size_t i = 0; i < test.size(); ++i) {
+      const bool is_p = test.target(i).population == Population::kNumerator;
+      sums[is_p] += is_p ? scores[i] : std::exp(scores[i]);
+      counts[is_p] += 1;
     }
+    EXPECT_NEAR(sums[1] / counts[1] - sums[0] / counts[0] + 1, 1.0, 0.1) << share;
   }
 }
 
