@@ -73,6 +73,66 @@ TEST(Evaluator, RegressionIsInTargetUnits) {
   EXPECT_NEAR(*metrics.r2, 1 - squared / spread, 1e-12);
 }
 
+TEST(Evaluator, IntervalsOfTheSnapshotAreCounted) {
+  ModelConfig config = SmallConfig("square");
+  config.variance.method = VarianceMethod::kExact;
+  config.variance.features = 256;
+  config.variance.coverage = 0.8;
+  const auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, MakeRows("square", 1280, 3, 21), 0, 1280);
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  const SampleBatch rows = MakeRows("square", 400, 3, 25);
+  std::vector<double> scores(rows.size());
+  std::vector<RowUncertainty> uncertainty(rows.size());
+  snapshot->Score(rows, Inline(), scores.data());
+  snapshot->Assess(rows, Inline(), uncertainty.data());
+  double covered = 0, width = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prediction prediction = snapshot->Link({&scores[i], 1});
+    snapshot->AddUncertainty(uncertainty[i], prediction);
+    const double target = rows.target(i).value;
+    covered += prediction.interval->low <= target && target <= prediction.interval->high ? 1 : 0;
+    width += prediction.interval->high - prediction.interval->low;
+  }
+  Evaluator evaluator(config.variance.coverage);
+  evaluator.Add(*snapshot, rows, Inline());
+  const TaskMetrics metrics = evaluator.Metrics(*snapshot);
+  EXPECT_NEAR(*metrics.interval_coverage, covered / 400, 1e-12);
+  EXPECT_NEAR(*metrics.interval_width, width / 400, 1e-9);
+  EXPECT_NEAR(*metrics.interval_coverage, 0.8, 0.15);
+  EXPECT_GT(*metrics.interval_pinball_loss, 0);
+}
+
+TEST(Evaluator, SeveralTargetsAreAveragedInTheirUnits) {
+  ModelConfig config = SmallConfig("square");
+  const auto make = [](size_t count, uint64_t seed) {
+    const SampleBatch one = MakeRows("square", count, 3, seed);
+    SampleBatch rows;
+    for (size_t i = 0; i < count; ++i) {
+      rows.AddDense(one.row(i).values);
+      rows.SetTargets(std::vector<double>{one.target(i).value, 100 - 20 * one.target(i).value});
+    }
+    return rows;
+  };
+  const auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, make(640, 26), 0, 640);
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  const SampleBatch rows = make(100, 27);
+  std::vector<double> scores(rows.size() * 2);
+  snapshot->Score(rows, Inline(), scores.data());
+  double squared = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Prediction prediction = snapshot->Link({&scores[2 * i], 2});
+    for (size_t k = 0; k < 2; ++k) {
+      const double error = prediction.values[k] - rows.target(i).values[k];
+      squared += error * error / 200;
+    }
+  }
+  Evaluator evaluator;
+  evaluator.Add(*snapshot, rows, Inline());
+  EXPECT_NEAR(*evaluator.Metrics(*snapshot).mean_squared_error / squared, 1, 1e-9);
+}
+
 TEST(Evaluator, ALabelTheModelHasNotSeenIsAnError) {
   const Ref<Snapshot> snapshot = Learned("softmax", 320);
   SampleBatch rows = MakeRows("softmax", 99, 3, 24);
