@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -203,6 +204,8 @@ class HostedModel final : public Runnable,
   void Fail(std::string failure);
   void EndWaiters(const absl::Status& status);
   void ReportPhase();
+  // Logs and counts what a snapshot warns of for the first time.
+  void ReportWarnings(const Snapshot& snapshot);
 
   const StoredModel stored_;
   const HostingEnvironment environment_;
@@ -252,6 +255,8 @@ class HostedModel final : public Runnable,
   absl::Duration checkpoint_cost_;
   absl::Duration trained_since_checkpoint_;
   uint64_t saved_sequence_ = 0;
+  std::optional<uint64_t> drift_reports_;  // of the last snapshot
+  std::set<WarningKind> warned_;           // what it warned of
   uint64_t replayed_rows_ = 0;
   absl::Time last_learned_ = absl::InfinitePast();
   absl::Time checkpoint_retry_ = absl::InfinitePast();

@@ -135,7 +135,9 @@ absl::Duration HostedModel::Step(const PendingRows::Taken& taken) {
 
 void HostedModel::Publish() {
   const absl::Time begin = environment_.clock->Now();
-  published_.Set(trainer_->MakeSnapshot());
+  Ref<Snapshot> snapshot = trainer_->MakeSnapshot();
+  ReportWarnings(*snapshot);
+  published_.Set(std::move(snapshot));
   publish_cost_ = environment_.clock->Now() - begin;
   trained_since_publish_ = absl::ZeroDuration();
   metrics_->Published(publish_cost_);
@@ -146,6 +148,23 @@ void HostedModel::Publish() {
     waiters = waiters_.TakeUpTo(trainer_->sequence());
   }
   for (auto& waiter : waiters) waiter(absl::OkStatus());
+}
+
+void HostedModel::ReportWarnings(const Snapshot& snapshot) {
+  const uint64_t drifts = snapshot.drift_reports();
+  // What a recovered model reported before the start is not counted again.
+  const uint64_t known = drift_reports_.value_or(drifts);
+  if (drifts > known) metrics_->Drifted(drifts - known);
+  std::set<WarningKind> kinds;
+  for (const ModelWarning& warning : snapshot.warnings()) {
+    kinds.insert(warning.kind);
+    const bool again = warning.kind == WarningKind::kDrift && drifts > known;
+    if (!again && warned_.contains(warning.kind)) continue;
+    Log(LogLevel::kWarning, warning.kind == WarningKind::kDrift ? "drift" : "ordered_stream",
+        {{"model", name()}, {"step", snapshot.step()}, {"what", warning.text}});
+  }
+  drift_reports_ = drifts;
+  warned_ = std::move(kinds);
 }
 
 void HostedModel::ReportPhase() {

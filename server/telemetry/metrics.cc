@@ -82,7 +82,7 @@ class Metrics::Impl {
   Impl();
 
   struct ModelSeries {
-    Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *predict_rows;
+    Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *drift, *predict_rows;
     Gauge *pending, *phase;
     Histogram *step, *publish, *checkpoint, *predict_queue, *predict_compute;
   };
@@ -93,7 +93,8 @@ class Metrics::Impl {
   Family<Histogram>& Histograms(const char* name, const char* help);
 
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  Family<Counter>&accepted, &rejected, &learned, &steps, &checkpoint_failures, &predict_rows;
+  Family<Counter>&accepted, &rejected, &learned, &steps, &checkpoint_failures, &drift,
+      &predict_rows;
   Family<Gauge>&pending, &phase;
   Family<Histogram>&step, &publish, &checkpoint, &predict_queue, &predict_compute;
   Histogram &commit_seconds, &commit_appends;
@@ -137,13 +138,14 @@ class ModelMetricsImpl final : public ModelMetrics {
   void Published(absl::Duration took) override { publish->Observe(Seconds(took)); }
   void CheckpointWritten(absl::Duration took) override { checkpoint->Observe(Seconds(took)); }
   void CheckpointFailed() override { checkpoint_failures->Increment(); }
+  void Drifted(uint64_t reports) override { drift->Increment(static_cast<double>(reports)); }
   void Predicted(uint64_t rows, absl::Duration queued, absl::Duration computed) override {
     predict_rows->Increment(static_cast<double>(rows));
     predict_queue->Observe(Seconds(queued));
     predict_compute->Observe(Seconds(computed));
   }
 
-  Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *predict_rows;
+  Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *drift, *predict_rows;
   Gauge *pending, *phase;
   Histogram *step, *publish, *checkpoint, *predict_queue, *predict_compute;
 
@@ -170,6 +172,8 @@ Metrics::Impl::Impl()
       steps(Counters(names::kSteps, "Mini-batches learned.")),
       checkpoint_failures(
           Counters(names::kCheckpointFailures, "Checkpoints that could not be written.")),
+      drift(Counters(names::kDriftReports,
+                     "Times the served model's errors rose suddenly against their own history.")),
       predict_rows(Counters(names::kPredictRows, "Rows predicted.")),
       pending(Gauges(names::kPendingRows, "Rows logged and not learned yet.")),
       phase(Gauges(names::kModelPhase, "0 loading, 1 warming up, 2 learning, 3 frozen, 4 failed.")),
@@ -195,6 +199,7 @@ Metrics::Impl::ModelSeries Metrics::Impl::AddSeries(const std::string& model) {
   s.learned = &learned.Add(labels);
   s.steps = &steps.Add(labels);
   s.checkpoint_failures = &checkpoint_failures.Add(labels);
+  s.drift = &drift.Add(labels);
   s.predict_rows = &predict_rows.Add(labels);
   s.pending = &pending.Add(labels);
   s.phase = &phase.Add(labels);
@@ -212,6 +217,7 @@ void Metrics::Impl::RemoveSeries(const ModelSeries& s) {
   learned.Remove(s.learned);
   steps.Remove(s.steps);
   checkpoint_failures.Remove(s.checkpoint_failures);
+  drift.Remove(s.drift);
   predict_rows.Remove(s.predict_rows);
   pending.Remove(s.pending);
   phase.Remove(s.phase);

@@ -26,6 +26,7 @@ inline constexpr char kStepSeconds[] = "kernelstream_step_seconds";
 inline constexpr char kPublishSeconds[] = "kernelstream_publish_seconds";
 inline constexpr char kCheckpointSeconds[] = "kernelstream_checkpoint_seconds";
 inline constexpr char kCheckpointFailures[] = "kernelstream_checkpoint_failures_total";
+inline constexpr char kDriftReports[] = "kernelstream_drift_reports_total";
 inline constexpr char kPredictQueueSeconds[] = "kernelstream_predict_queue_seconds";
 inline constexpr char kPredictComputeSeconds[] = "kernelstream_predict_compute_seconds";
 inline constexpr char kPredictRows[] = "kernelstream_predict_rows_total";
@@ -56,6 +57,8 @@ class ModelMetrics {
   virtual void Published(absl::Duration took) = 0;
   virtual void CheckpointWritten(absl::Duration took) = 0;
   virtual void CheckpointFailed() = 0;
+  // Reports of drift.
+  virtual void Drifted(uint64_t reports) = 0;
   // One answered request: time before its evaluation began, and time of the evaluation.
   virtual void Predicted(uint64_t rows, absl::Duration queued, absl::Duration computed) = 0;
 };

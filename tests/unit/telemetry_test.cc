@@ -69,6 +69,7 @@ TEST(Metrics, EverythingIsInTheText) {
   model->Published(absl::Microseconds(50));
   model->CheckpointWritten(absl::Milliseconds(20));
   model->CheckpointFailed();
+  model->Drifted(2);
   model->Predicted(5, absl::Microseconds(10), absl::Microseconds(200));
   metrics.Committed(absl::Milliseconds(2), 7);
   metrics.CommitFailed();
@@ -88,6 +89,7 @@ TEST(Metrics, EverythingIsInTheText) {
            "kernelstream_publish_seconds_count{model=\"m\"} 1",
            "kernelstream_checkpoint_seconds_count{model=\"m\"} 1",
            "kernelstream_checkpoint_failures_total{model=\"m\"} 1",
+           "kernelstream_drift_reports_total{model=\"m\"} 2",
            "kernelstream_predict_queue_seconds_count{model=\"m\"} 1",
            "kernelstream_predict_compute_seconds_count{model=\"m\"} 1",
            "kernelstream_predict_rows_total{model=\"m\"} 5",
