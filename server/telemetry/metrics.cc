@@ -253,6 +253,7 @@ std::shared_ptr<ModelMetrics> Metrics::ForModel(const std::string& name) {
   metrics->learned = entry.series.learned;
   metrics->steps = entry.series.steps;
   metrics->checkpoint_failures = entry.series.checkpoint_failures;
+  metrics->drift = entry.series.drift;
   metrics->predict_rows = entry.series.predict_rows;
   metrics->pending = entry.series.pending;
   metrics->phase = entry.series.phase;
