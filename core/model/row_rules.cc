@@ -12,6 +12,7 @@ namespace {
 constexpr float kLargestInput = 1e30f;
 constexpr float kLargestWeight = 1e6f;
 constexpr double kFarthestTargetDeviations = 1e4;
+constexpr size_t kMaxTargets = 256;
 
 }  // namespace
 
@@ -110,32 +111,53 @@ absl::Status RowRules::CheckKind(absl::string_view model, const TargetView& targ
   return absl::OkStatus();
 }
 
+uint32_t RowRules::NumTargets(const TargetView& target) {
+  if (target.kind == TargetKind::kVector) return static_cast<uint32_t>(target.values.size());
+  return target.kind == TargetKind::kValue ? 1 : 0;
+}
+
+absl::Status RowRules::CheckNumbers(absl::string_view model, const TargetView& target,
+                                    uint32_t targets, std::span<const TargetScaling> scales) const {
+  const bool vector = target.kind == TargetKind::kVector;
+  const absl::string_view whole = vector ? "vector" : "value";
+  const std::span<const double> values =
+      vector ? target.values : std::span<const double>(&target.value, 1);
+  if (values.empty() || values.size() > kMaxTargets) {
+    return InvalidField(whole, absl::StrCat("model \"", model, "\": the row has ", values.size(),
+                                            " targets; expected 1 to ", kMaxTargets));
+  }
+  if (targets != 0 && values.size() != targets) {
+    return InvalidField(
+        whole, absl::StrCat("model \"", model, "\": the row has ", values.size(),
+                            " targets; the model's first row had ", targets, ". Send ", targets));
+  }
+  for (size_t k = 0; k < values.size(); ++k) {
+    const std::string field = vector ? absl::StrCat("vector.values[", k, "]") : "value";
+    if (absl::Status status = loss_->CheckTarget(values[k]); !status.ok()) {
+      return InvalidField(field, status.message());
+    }
+    if (k >= scales.size()) continue;
+    const auto [offset, scale] = scales[k];
+    if (!(std::abs(values[k] - offset) > kFarthestTargetDeviations * scale)) continue;
+    return InvalidField(
+        field,
+        absl::StrCat("model \"", model, "\": target ", values[k], " is more than ",
+                     kFarthestTargetDeviations, " standard deviations (", scale,
+                     ") away from the mean of the warm-up rows (", offset, "). Check its unit"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RowRules::CheckTarget(absl::string_view model, const TargetView& target, float weight,
-                                   double offset, double scale) const {
+                                   uint32_t targets, std::span<const TargetScaling> scales) const {
   if (!(weight > 0) || !(weight <= kLargestWeight)) {
     return InvalidField("weight",
                         absl::StrCat("model \"", model, "\": weight is ", weight,
                                      "; expected a number above 0, at most ", kLargestWeight));
   }
   if (absl::Status status = CheckKind(model, target); !status.ok()) return status;
-  if (target.kind == TargetKind::kVector) {
-    for (size_t k = 0; k < target.values.size(); ++k) {
-      if (absl::Status status = loss_->CheckTarget(target.values[k]); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-  if (!HasLabels(task()) && task() != Task::kRegression) return absl::OkStatus();
-  if (task() == Task::kRegression) {
-    if (absl::Status status = loss_->CheckTarget(target.value); !status.ok()) return status;
-    if (scale > 0 && std::abs(target.value - offset) > kFarthestTargetDeviations * scale) {
-      return InvalidField(
-          "value",
-          absl::StrCat("model \"", model, "\": target ", target.value, " is more than ",
-                       kFarthestTargetDeviations, " standard deviations (", scale,
-                       ") away from the mean of the warm-up rows (", offset, "). Check its unit"));
-    }
-    return absl::OkStatus();
-  }
+  if (task() == Task::kRegression) return CheckNumbers(model, target, targets, scales);
+  if (!HasLabels(task())) return absl::OkStatus();
   if (target.kind == TargetKind::kLabel) {
     if (target.label.empty() || target.label.size() > kMaxLabelBytes) {
       return InvalidField("label",

@@ -2,7 +2,9 @@
 #ifndef KERNELSTREAM_CORE_MODEL_ROW_RULES_H_
 #define KERNELSTREAM_CORE_MODEL_ROW_RULES_H_
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -10,6 +12,7 @@
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
 #include "core/model/sample_batch.h"
+#include "core/model/scaling.h"
 
 namespace kernelstream {
 
@@ -24,13 +27,17 @@ class RowRules {
   // 0 while it is open. INVALID_ARGUMENT with a path from "features" on
   // ("features.dense.values[7]"). `model` is named in the message.
   absl::Status CheckInput(absl::string_view model, uint32_t dimension, const RowView& row) const;
-  // A target of the kind that the loss takes (for kNovelty: none), label not empty, UTF-8 and
-  // short; weight in (0, 1e6]. Paths "value", "label", "weight". `scale`: size of one standard
-  // deviation of the target around `offset` once the model knows it, else 0: values further than
-  // 1e4 deviations away are refused. (Those further than 30 away are learned as if they were 30
-  // away.)
+  // A target of the kind that the loss takes, and nothing else: none for kNovelty (a target that is
+  // not learned from would be a surprise), a population for kDensityRatio; label not empty, UTF-8
+  // and short; 1 to 256 values; weight in (0, 1e6]. Paths "value", "vector", "vector.values[2]",
+  // "label", "population", "weight". Regression: `targets`, how many the model's first row had, or
+  // 0 (the caller keeps it); `scales`, one per target once the model knows them, else empty: values
+  // further than 1e4 deviations away are refused. (Those further than 30 away are learned as if
+  // they were 30 away.)
   absl::Status CheckTarget(absl::string_view model, const TargetView& target, float weight,
-                           double offset, double scale) const;
+                           uint32_t targets, std::span<const TargetScaling> scales) const;
+  // Values of a regression's target: 1, or those of the vector. 0 for other targets.
+  static uint32_t NumTargets(const TargetView& target);
   // The label that a classification target stands for, canonically: its text, or the number's
   // shortest decimal form.
   static std::string CanonicalLabel(const TargetView& target);
@@ -40,6 +47,8 @@ class RowRules {
  private:
   RowRules() = default;
   absl::Status CheckKind(absl::string_view model, const TargetView& target) const;
+  absl::Status CheckNumbers(absl::string_view model, const TargetView& target, uint32_t targets,
+                            std::span<const TargetScaling> scales) const;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
 };

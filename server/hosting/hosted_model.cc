@@ -126,11 +126,13 @@ absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snap
   if (absl::Status status = rules_->CheckInput(name(), door_.dimension, row); !status.ok()) {
     return status;
   }
-  const bool warm = snapshot != nullptr && snapshot->phase() != ModelPhase::kWarmingUp;
-  const double offset = warm ? snapshot->resolved().target_offset : 0;
-  const double scale = warm ? snapshot->resolved().target_scale : 0;
+  std::span<const TargetScaling> scales;
+  if (snapshot != nullptr && snapshot->phase() != ModelPhase::kWarmingUp) {
+    scales = snapshot->resolved().targets;
+  }
   const TargetView target = rows.target(i);
-  if (absl::Status status = rules_->CheckTarget(name(), target, rows.weight(i), offset, scale);
+  if (absl::Status status =
+          rules_->CheckTarget(name(), target, rows.weight(i), door_.targets, scales);
       !status.ok()) {
     return status;
   }
@@ -140,6 +142,7 @@ absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snap
   if (!row.sparse && door_.dimension == 0) {
     door_.dimension = static_cast<uint32_t>(row.values.size());
   }
+  if (door_.targets == 0) door_.targets = RowRules::NumTargets(target);
   return absl::OkStatus();
 }
 
@@ -229,6 +232,7 @@ void HostedModel::NoteAtDoor(const SampleBatch& rows, Door& door) const {
     if (!row.sparse && door.dimension == 0) {
       door.dimension = static_cast<uint32_t>(row.values.size());
     }
+    if (door.targets == 0) door.targets = RowRules::NumTargets(rows.target(i));
     // A label for which there is no room is left out by the trainer too.
     if (HasLabels(rules_->task())) door.labels->Add(rows.target(i)).status().IgnoreError();
   }

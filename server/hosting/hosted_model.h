@@ -156,6 +156,7 @@ class HostedModel final : public Runnable,
   // Who may come in: thread-compatible, guarded by door_mutex_.
   struct Door {
     uint32_t dimension = 0;  // 0: open
+    uint32_t targets = 0;    // of a regression's row; 0: open
     std::optional<LabelTable> labels;
   };
 

@@ -278,21 +278,15 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
   }
 
   absl::Status CheckTargets() const {
-    const ResolvedConfig& resolved = snapshot_->resolved();
-    std::vector<double> targets;
+    const bool regression = model_->rules().task() == Task::kRegression;
+    const auto targets = regression ? static_cast<uint32_t>(snapshot_->num_outputs()) : uint32_t{0};
     for (size_t i = 0; i < rows_.rows.size(); ++i) {
       // No limit on how far a target is from the others: nothing is learned from it.
-      const absl::Status status = model_->rules().CheckTarget(
-          model_->name(), rows_.rows.target(i), rows_.rows.weight(i), resolved.target_offset, 0);
+      const absl::Status status = model_->rules().CheckTarget(model_->name(), rows_.rows.target(i),
+                                                              rows_.rows.weight(i), targets, {});
       if (!status.ok()) {
         return InvalidField(rows_.Path("samples", rows_.places[i], FieldPathOf(status)),
                             status.message());
-      }
-      if (snapshot_->loss().task() != Task::kRegression) continue;
-      targets.clear();
-      const absl::Status count = snapshot_->AppendLossTargets(rows_.rows.target(i), targets);
-      if (!count.ok()) {
-        return InvalidField(rows_.Path("samples", rows_.places[i], "vector"), count.message());
       }
     }
     return absl::OkStatus();

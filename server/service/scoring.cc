@@ -50,12 +50,11 @@ bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_r
 absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
                                            const VarianceConfig& variance,
                                            const Snapshot& snapshot) {
-  const bool regression = snapshot.loss().task() == Task::kRegression;
   const bool labels = HasLabels(snapshot.loss().task());
   OutputMask mask;
   if (request.outputs().empty()) {
     mask.score = true;
-    mask.value = regression;
+    mask.value = !labels;
     mask.label = labels;
     return mask;
   }
@@ -67,9 +66,7 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
       case v1::PREDICTION_OUTPUT_LABEL:
         if (!labels) {
           return NotAnOutput(i, "LABEL",
-                             regression
-                                 ? "is not an output of a regression; ask for VALUE"
-                                 : "is not an output of a model without labels; ask for SCORE");
+                             "is not an output of a model without labels; ask for VALUE");
         }
         mask.label = true;
         break;
@@ -83,10 +80,8 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
         mask.probabilities = true;
         break;
       case v1::PREDICTION_OUTPUT_VALUE:
-        if (!regression) {
-          return NotAnOutput(i, "VALUE",
-                             labels ? "is not an output of a classifier; ask for LABEL"
-                                    : "is an output of regressions only; ask for SCORE");
+        if (labels) {
+          return NotAnOutput(i, "VALUE", "is not an output of a classifier; ask for LABEL");
         }
         mask.value = true;
         break;
@@ -134,6 +129,9 @@ void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMas
       wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
     if (outputs.label) wire->set_label(prediction.label);
     if (outputs.value) wire->set_value(prediction.value);
+    if (outputs.value && prediction.values.size() > 1) {
+      wire->mutable_values()->Add(prediction.values.begin(), prediction.values.end());
+    }
     if (outputs.variance && prediction.variance) wire->set_variance(*prediction.variance);
     if (outputs.interval && prediction.interval) {
       wire->mutable_interval()->set_low(prediction.interval->low);

@@ -79,6 +79,21 @@ absl::Status AddFeatures(const v1::Features& features, std::vector<uint32_t>& in
   return absl::OkStatus();
 }
 
+absl::Status SetPopulation(int population, SampleBatch& rows) {
+  switch (population) {
+    case v1::POPULATION_NUMERATOR:
+      rows.SetPopulation(Population::kNumerator);
+      return absl::OkStatus();
+    case v1::POPULATION_DENOMINATOR:
+      rows.SetPopulation(Population::kDenominator);
+      return absl::OkStatus();
+    default:
+      return InvalidField("population",
+                          absl::StrCat("population is ", population,
+                                       "; expected 1 (numerator) or 2 (denominator)"));
+  }
+}
+
 absl::Status SetTarget(const v1::Sample& sample, SampleBatch& rows) {
   switch (sample.target_case()) {
     case v1::Sample::kValue:
@@ -87,8 +102,17 @@ absl::Status SetTarget(const v1::Sample& sample, SampleBatch& rows) {
     case v1::Sample::kLabel:
       rows.SetLabel(sample.label());
       break;
+    case v1::Sample::kPopulation:
+      if (absl::Status status = SetPopulation(sample.population(), rows); !status.ok()) {
+        return status;
+      }
+      break;
+    case v1::Sample::kVector:
+      rows.SetTargets(
+          {sample.vector().values().data(), static_cast<size_t>(sample.vector().values_size())});
+      break;
     case v1::Sample::TARGET_NOT_SET:
-      return InvalidField("value", "the row has no target; send value or label");
+      break;
   }
   if (sample.has_weight()) rows.SetWeight(static_cast<float>(sample.weight()));
   return absl::OkStatus();
@@ -113,33 +137,69 @@ void AddMatrixRow(const v1::SampleMatrix& matrix, uint64_t row, WireRows& out) {
   out.places.push_back(row);
 }
 
+// The one target field of a matrix that is set, and how many values it has; "" if none is.
+absl::StatusOr<absl::string_view> TargetField(const v1::SampleMatrix& matrix) {
+  const std::pair<absl::string_view, int> fields[] = {
+      {"matrix.targets", matrix.targets_size()},
+      {"matrix.labels", matrix.labels_size()},
+      {"matrix.populations", matrix.populations_size()}};
+  absl::string_view found;
+  for (const auto& [field, size] : fields) {
+    if (size == 0) continue;
+    if (!found.empty()) {
+      return InvalidField(
+          found, absl::StrCat("both ", found, " and ", field, " are set; send one of them"));
+    }
+    found = field;
+    const uint64_t per_row =
+        field == "matrix.targets" ? std::max(1u, matrix.target_dimension()) : 1;
+    if (static_cast<uint64_t>(size) != matrix.rows() * per_row) {
+      return InvalidField(field, absl::StrCat("there are ", size, " for ", matrix.rows(),
+                                              " rows; send ", per_row, " per row"));
+    }
+  }
+  if (matrix.target_dimension() > 0 && found != "matrix.targets") {
+    return InvalidField("matrix.target_dimension",
+                        "it is set and targets is not; send targets, or leave it out");
+  }
+  return found;
+}
+
+absl::Status SetMatrixTarget(const v1::SampleMatrix& matrix, absl::string_view field, int row,
+                             SampleBatch& rows) {
+  if (field == "matrix.labels") {
+    rows.SetLabel(matrix.labels(row));
+  } else if (field == "matrix.populations") {
+    return SetPopulation(matrix.populations(row), rows);
+  } else if (field == "matrix.targets" && matrix.target_dimension() > 0) {
+    const size_t size = matrix.target_dimension();
+    rows.SetTargets({matrix.targets().data() + static_cast<size_t>(row) * size, size});
+  } else if (field == "matrix.targets") {
+    rows.SetTarget(matrix.targets(row));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<WireRows> DecodeLabelledMatrix(const v1::SampleMatrix& matrix,
                                               const std::vector<uint64_t>& bad_labels,
                                               uint64_t max_rows) {
   if (absl::Status status = CheckMatrix(matrix, max_rows); !status.ok()) return status;
-  const bool labels = matrix.labels_size() > 0;
-  if (labels && matrix.targets_size() > 0) {
-    return InvalidField("matrix.targets", "both targets and labels are set; send one of them");
-  }
-  const auto targets = static_cast<uint64_t>(labels ? matrix.labels_size() : matrix.targets_size());
-  if (targets != matrix.rows()) {
-    return InvalidField(labels ? "matrix.labels" : "matrix.targets",
-                        absl::StrCat("there are ", targets, " for ", matrix.rows(),
-                                     " rows; send one per row, in targets or in labels"));
-  }
+  const absl::StatusOr<absl::string_view> field = TargetField(matrix);
+  if (!field.ok()) return field.status();
   WireRows out;
   AddMatrixRows(matrix, out);
+  out.target_dimension = matrix.target_dimension();
   for (uint64_t row = 0; row < matrix.rows(); ++row) {
     if (std::binary_search(bad_labels.begin(), bad_labels.end(), row)) {
       out.rejected.push_back({row, NotUtf8()});
       continue;
     }
     AddMatrixRow(matrix, row, out);
-    if (labels) {
-      out.rows.SetLabel(matrix.labels(static_cast<int>(row)));
-    } else {
-      out.rows.SetTarget(matrix.targets(static_cast<int>(row)));
-    }
+    absl::Status status = SetMatrixTarget(matrix, *field, static_cast<int>(row), out.rows);
+    if (status.ok()) continue;
+    out.rows.RemoveLast();
+    out.places.pop_back();
+    out.rejected.push_back({row, std::move(status)});
   }
   return out;
 }
@@ -156,6 +216,14 @@ std::string WireRows::Path(absl::string_view list, uint64_t place,
   }
   if (row_path == "value") return absl::StrCat("matrix.targets[", place, "]");
   if (row_path == "label") return absl::StrCat("matrix.labels[", place, "]");
+  if (row_path == "population") return absl::StrCat("matrix.populations[", place, "]");
+  if (row_path == "vector") return "matrix.target_dimension";
+  uint64_t target = 0;
+  if (absl::StartsWith(row_path, "vector.values[") &&
+      absl::SimpleAtoi(absl::StripSuffix(absl::StripPrefix(row_path, "vector.values["), "]"),
+                       &target)) {
+    return absl::StrCat("matrix.targets[", place * target_dimension + target, "]");
+  }
   if (absl::ConsumePrefix(&row_path, "features.dense.values[")) {
     uint64_t column = 0;
     if (absl::SimpleAtoi(absl::StripSuffix(row_path, "]"), &column)) {
@@ -202,9 +270,10 @@ absl::StatusOr<WireRows> DecodeInstances(const InstanceList& instances,
   WireRows out;
   if (matrix != nullptr) {
     if (absl::Status status = CheckMatrix(*matrix, max_rows); !status.ok()) return status;
-    if (matrix->targets_size() + matrix->labels_size() > 0) {
-      return InvalidField(matrix->targets_size() > 0 ? "matrix.targets" : "matrix.labels",
-                          "a prediction takes no targets; leave them out");
+    const absl::StatusOr<absl::string_view> field = TargetField(*matrix);
+    if (!field.ok()) return field.status();
+    if (!field->empty()) {
+      return InvalidField(*field, "a prediction takes no targets; leave them out");
     }
     AddMatrixRows(*matrix, out);
     for (uint64_t row = 0; row < matrix->rows(); ++row) AddMatrixRow(*matrix, row, out);

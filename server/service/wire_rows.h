@@ -24,11 +24,13 @@ struct WireRows {
   std::vector<RejectedRow> rejected;
   uint64_t count = 0;  // rows in the message
   bool matrix = false;
-  uint32_t dimension = 0;  // of the matrix
+  uint32_t dimension = 0;         // of the matrix
+  uint32_t target_dimension = 0;  // of the matrix
 
   // Where a field of a row stands in the message. `row_path`: relative to the row, as core writes
   // it
-  // ("features.dense.values[7]", "value", "label", "weight"). `list`: "samples" or "instances".
+  // ("features.dense.values[7]", "value", "vector.values[2]", "label", "population", "weight").
+  // `list`: "samples" or "instances".
   std::string Path(absl::string_view list, uint64_t place, absl::string_view row_path) const;
 };
 

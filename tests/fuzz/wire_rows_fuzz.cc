@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!Rules().CheckInput("m", 0, row).ok()) continue;
     for (const float value : row.values) Require(std::isfinite(value));
     Require(row.MinDimension() <= kMaxInputDimension);
-    static_cast<void>(Rules().CheckTarget("m", rows->rows.target(i), rows->rows.weight(i), 0, 0));
+    static_cast<void>(Rules().CheckTarget("m", rows->rows.target(i), rows->rows.weight(i), 0, {}));
   }
   return 0;
 }

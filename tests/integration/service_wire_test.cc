@@ -80,12 +80,79 @@ TEST(WireRows, SizesThatDoNotFitAreRefusedBeforeAnythingIsAllocated) {
   cases.push_back({"matrix.labels", Matrix(2, 2)});
   cases.back().matrix.clear_targets();
   cases.back().matrix.add_labels("a");
+  cases.push_back({"matrix.targets", Matrix(2, 2)});
+  cases.back().matrix.set_target_dimension(2);
+  cases.push_back({"matrix.targets", Matrix(2, 2)});
+  cases.back().matrix.set_target_dimension(UINT32_MAX);
+  cases.push_back({"matrix.target_dimension", Matrix(2, 2)});
+  cases.back().matrix.clear_targets();
+  cases.back().matrix.set_target_dimension(2);
+  cases.push_back({"matrix.populations", Matrix(2, 2)});
+  cases.back().matrix.clear_targets();
+  cases.back().matrix.add_populations(v1::POPULATION_NUMERATOR);
   cases.push_back({"matrix.rows", Matrix(kMaxRows + 1, 1)});
   for (const Case& one : cases) {
     const auto rows = DecodeSamples({}, &one.matrix, {}, kMaxRows);
     ASSERT_FALSE(rows.ok()) << one.matrix.ShortDebugString().substr(0, 200);
     EXPECT_EQ(FieldPathOf(rows.status()), one.field) << rows.status();
   }
+}
+
+TEST(WireRows, EveryKindOfTargetComesThrough) {
+  SampleList samples;
+  *samples.Add() = GoodSample();
+  *samples.Add() = GoodSample();
+  samples.rbegin()->clear_target();
+  *samples.Add() = GoodSample();
+  samples.rbegin()->mutable_vector()->add_values(3);
+  samples.rbegin()->mutable_vector()->add_values(4);
+  *samples.Add() = GoodSample();
+  samples.rbegin()->set_population(v1::POPULATION_DENOMINATOR);
+  *samples.Add() = GoodSample();
+  samples.rbegin()->set_population(v1::POPULATION_UNSPECIFIED);
+  const auto rows = DecodeSamples(samples, nullptr, {}, kMaxRows);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->rows.size(), 4u);
+  EXPECT_EQ(rows->rows.target(0).kind, TargetKind::kValue);
+  EXPECT_EQ(rows->rows.target(1).kind, TargetKind::kNone);
+  ASSERT_EQ(rows->rows.target(2).values.size(), 2u);
+  EXPECT_EQ(rows->rows.target(2).values[1], 4);
+  EXPECT_EQ(rows->rows.target(3).population, Population::kDenominator);
+  ASSERT_EQ(rows->rejected.size(), 1u);
+  EXPECT_EQ(FieldPathOf(rows->rejected[0].status), "population");
+  EXPECT_EQ(rows->Path("samples", 2, "vector.values[1]"), "samples[2].vector.values[1]");
+}
+
+TEST(WireRows, EveryKindOfTargetComesThroughAMatrix) {
+  v1::SampleMatrix none = Matrix(3, 2);
+  none.clear_targets();
+  const auto bare = DecodeSamples({}, &none, {}, kMaxRows);
+  ASSERT_TRUE(bare.ok()) << bare.status();
+  EXPECT_EQ(bare->rows.target(2).kind, TargetKind::kNone);
+
+  v1::SampleMatrix vectors = Matrix(6, 2);
+  vectors.set_rows(3);
+  vectors.mutable_values()->resize(3 * 2 * sizeof(float));
+  vectors.set_target_dimension(2);
+  const auto several = DecodeSamples({}, &vectors, {}, kMaxRows);
+  ASSERT_TRUE(several.ok()) << several.status();
+  ASSERT_EQ(several->rows.target(2).values.size(), 2u);
+  EXPECT_EQ(several->rows.target(2).values[0], 4);
+  EXPECT_EQ(several->Path("samples", 2, "vector.values[1]"), "matrix.targets[5]");
+  EXPECT_EQ(several->Path("samples", 2, "vector"), "matrix.target_dimension");
+
+  v1::SampleMatrix populations = none;
+  populations.add_populations(v1::POPULATION_NUMERATOR);
+  populations.add_populations(v1::POPULATION_UNSPECIFIED);
+  populations.add_populations(v1::POPULATION_DENOMINATOR);
+  const auto two = DecodeSamples({}, &populations, {}, kMaxRows);
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_THAT(two->places, ::testing::ElementsAre(0, 2));
+  EXPECT_EQ(two->rows.target(0).population, Population::kNumerator);
+  EXPECT_EQ(two->rows.target(1).population, Population::kDenominator);
+  ASSERT_EQ(two->rejected.size(), 1u);
+  EXPECT_EQ(two->rejected[0].number, 1u);
+  EXPECT_EQ(two->Path("samples", 1, "population"), "matrix.populations[1]");
 }
 
 TEST(WireRows, ExactlyOneOfListAndMatrix) {
@@ -104,7 +171,7 @@ TEST(WireRows, BadRowsAreSetAsideAndTheOthersKept) {
   *samples.Add() = GoodSample();
   samples.Add()->set_value(1);  // no features
   *samples.Add() = GoodSample();
-  samples.rbegin()->clear_target();  // no target
+  samples.rbegin()->set_population(v1::POPULATION_UNSPECIFIED);
   v1::SparseVector* sparse = samples.Add()->mutable_features()->mutable_sparse();
   sparse->add_indices(1);  // no value for it
   sparse = samples.Add()->mutable_features()->mutable_sparse();
@@ -115,7 +182,7 @@ TEST(WireRows, BadRowsAreSetAsideAndTheOthersKept) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_THAT(rows->places, ::testing::ElementsAre(5));
   ASSERT_EQ(rows->rejected.size(), 5u);
-  const char* fields[] = {"label", "features", "value", "features.sparse.values",
+  const char* fields[] = {"label", "features", "population", "features.sparse.values",
                           "features.sparse.indices[0]"};
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(rows->rejected[i].number, i);

@@ -58,7 +58,7 @@ TEST(RowRules, NameTheInputThatIsWrong) {
 }
 
 std::string TargetField(const std::string& loss, const TargetView& target, float weight = 1) {
-  return FieldPathOf(Rules(loss)->CheckTarget("m", target, weight, 0, 0));
+  return FieldPathOf(Rules(loss)->CheckTarget("m", target, weight, 0, {}));
 }
 
 TEST(RowRules, NameTheTargetThatIsWrong) {
@@ -82,7 +82,14 @@ TEST(RowRules, NameTheTargetThatIsWrong) {
   EXPECT_EQ(TargetField("logistic", TargetView::Of(Population::kNumerator)), "population");
   const std::vector<double> good = {1, 2}, bad = {1, NAN};
   EXPECT_EQ(TargetField("square", TargetView::Vector(good)), "");
-  EXPECT_EQ(TargetField("square", TargetView::Vector(bad)), "value");
+  EXPECT_EQ(TargetField("square", TargetView::Vector(bad)), "vector.values[1]");
+  EXPECT_EQ(TargetField("square", TargetView::Vector({})), "vector");
+  EXPECT_EQ(TargetField("square", TargetView::Vector(std::vector<double>(257, 1))), "vector");
+  EXPECT_EQ(TargetField("novelty", TargetView()), "");
+  EXPECT_EQ(TargetField("novelty", number(1)), "value");
+  EXPECT_EQ(TargetField("density_ratio", TargetView::Of(Population::kNumerator)), "");
+  EXPECT_EQ(TargetField("density_ratio", TargetView()), "population");
+  EXPECT_EQ(TargetField("density_ratio", number(1)), "value");
   EXPECT_EQ(TargetField("softmax", TargetView::Vector(good)), "vector");
   EXPECT_EQ(TargetField("square", label("cat")), "label");
   EXPECT_EQ(TargetField("square", number(NAN)), "value");
@@ -94,9 +101,26 @@ TEST(RowRules, NameTheTargetThatIsWrong) {
 
 TEST(RowRules, RefuseTargetsFarFromTheKnownScale) {
   const auto rules = Rules("square");
-  EXPECT_TRUE(rules->CheckTarget("m", TargetView::Number(100 + 9999.0 * 2), 1, 100, 2).ok());
-  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", TargetView::Number(100 + 10001.0 * 2), 1, 100, 2)),
-            "value");
+  const std::vector<TargetScaling> scales = {{100, 2}, {0, 1}};
+  const auto field = [&](const TargetView& target) {
+    return FieldPathOf(rules->CheckTarget("m", target, 1, 0, scales));
+  };
+  EXPECT_EQ(field(TargetView::Number(100 + 9999.0 * 2)), "");
+  EXPECT_EQ(field(TargetView::Number(100 + 10001.0 * 2)), "value");
+  EXPECT_EQ(field(TargetView::Vector(std::vector<double>{100, 9999})), "");
+  EXPECT_EQ(field(TargetView::Vector(std::vector<double>{100, 10001})), "vector.values[1]");
+}
+
+TEST(RowRules, EveryRowHasAsManyTargetsAsTheFirst) {
+  const auto rules = Rules("square");
+  const std::vector<double> two = {1, 2};
+  EXPECT_TRUE(rules->CheckTarget("m", TargetView::Vector(two), 1, 2, {}).ok());
+  const absl::Status status = rules->CheckTarget("m", TargetView::Vector(two), 1, 3, {});
+  EXPECT_EQ(FieldPathOf(status), "vector");
+  EXPECT_TRUE(absl::StrContains(status.message(), "has 2 targets")) << status;
+  EXPECT_EQ(FieldPathOf(rules->CheckTarget("m", TargetView::Number(1), 1, 2, {})), "value");
+  EXPECT_EQ(RowRules::NumTargets(TargetView::Vector(two)), 2u);
+  EXPECT_EQ(RowRules::NumTargets(TargetView::Number(1)), 1u);
 }
 
 TEST(LabelTable, NumbersOfABinaryModelKeepTheirSign) {

@@ -194,6 +194,29 @@ TEST(HostedModel, AllOrNothingTakesNothing) {
   EXPECT_EQ(AppendAndWait(*model, std::move(other))->rows_accepted, 1u);
 }
 
+TEST(HostedModel, EveryRowHasAsManyTargetsAsTheFirstAlsoAfterARestart) {
+  MemoryStore store;
+  const auto append = [](HostedModel& model, size_t targets) {
+    AppendRequest request;
+    request.rows.AddDense(std::vector<float>{1, 2});
+    request.rows.SetTargets(std::vector<double>(targets, 0.5));
+    request.numbers = {0};
+    return AppendAndWait(model, std::move(request))->rows_accepted;
+  };
+  {
+    Host host(&store);
+    const auto model = host.Create("m");
+    EXPECT_EQ(append(*model, 3), 1u);
+    EXPECT_EQ(append(*model, 2), 0u);
+    EXPECT_EQ(append(*model, 3), 1u);
+  }
+  Host host(&store);
+  host.Load();
+  const auto model = host.Get("m");
+  EXPECT_EQ(append(*model, 2), 0u);
+  EXPECT_EQ(append(*model, 3), 1u);
+}
+
 TEST(HostedModel, FailedWriteLeavesNoTrace) {
   MemoryStore store;
   Host host(&store);

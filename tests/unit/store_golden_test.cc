@@ -28,6 +28,11 @@ constexpr char kRowsValue[] =
     "0c3de431ebcfc7000a4f0802120203021a140000803f000020c0000050400000003f000080bf2202"
     "00012a0802000000701101003210000000000000c0bf00000000000000003a03796573420200014a"
     "080000803f0000003f1202703118052008";
+constexpr char kTargetsValue[] =
+    "33fafee8205421ca0a7708061201011a180000803f0000004000004040000080400000a0400000c0"
+    "40323000000000000000000000000000000000000000000000000000000000000000000000000000"
+    "001c40000000000000000052060102030400025a0202016218000000000000e03f00000000000008"
+    "c00000000000001040";
 constexpr char kCutKey[] = "0102030405060708000000000000001201";
 constexpr char kCutValue[] = "73a47f1c036c6750";
 constexpr char kLastSequenceKey[] = "010203040506070873";
@@ -113,6 +118,25 @@ TEST(Format, Version1LogDecodes) {
   expected.rows.SetWeight(0.5f);
   EXPECT_TRUE(Same(*rows, expected));
   EXPECT_TRUE(codec::DecodeCut(18, Record(kCutKey, kCutValue)).ok());
+}
+
+TEST(Format, Version1TargetsOfEveryKindDecode) {
+  RowsRecord expected;
+  expected.first_sequence = 17;
+  expected.rows.AddDense(std::vector<float>{1.0f});
+  expected.rows.AddDense(std::vector<float>{2.0f});
+  expected.rows.SetTargets(std::vector<double>{0.5, -3});
+  expected.rows.AddDense(std::vector<float>{3.0f});
+  expected.rows.SetPopulation(Population::kNumerator);
+  expected.rows.AddDense(std::vector<float>{4.0f});
+  expected.rows.SetPopulation(Population::kDenominator);
+  expected.rows.AddDense(std::vector<float>{5.0f});
+  expected.rows.SetTarget(7);
+  expected.rows.AddDense(std::vector<float>{6.0f});
+  expected.rows.SetTargets(std::vector<double>{4});
+  const auto rows = codec::DecodeRows(17, Record(kRowsKey, kTargetsValue));
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_TRUE(Same(*rows, expected));
 }
 
 TEST(Format, Version1PositionsDecode) {
