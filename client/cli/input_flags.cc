@@ -11,8 +11,10 @@ void InputFlags::AddTo(CLI::App* app) {
       {"csv", Format::kCsv}, {"libsvm", Format::kLibsvm}, {"jsonl", Format::kJsonLines}};
   const std::map<std::string, Missing> missing = {
       {"error", Missing::kError}, {"skip", Missing::kSkip}, {"zero", Missing::kZero}};
-  const std::map<std::string, TargetType> types = {
-      {"auto", TargetType::kAuto}, {"number", TargetType::kNumber}, {"label", TargetType::kLabel}};
+  const std::map<std::string, TargetType> types = {{"auto", TargetType::kAuto},
+                                                   {"number", TargetType::kNumber},
+                                                   {"label", TargetType::kLabel},
+                                                   {"population", TargetType::kPopulation}};
   app->add_option("--input,-i", path, "File with rows, gzip'd or not; - for standard input")
       ->required();
   app->add_option("--format,-f", reader.format, "csv, libsvm or jsonl")
@@ -20,9 +22,13 @@ void InputFlags::AddTo(CLI::App* app) {
       ->option_text("FORMAT (csv)");
   app->add_option("--target", reader.target,
                   "CSV: target column; default the one called target, label, class or y, else the "
-                  "last (without header: its number)");
+                  "last (without header: its number). Several, separated by commas: a regression "
+                  "with several targets");
+  app->add_flag("!--no-target", reader.target_required,
+                "The rows have no target, or it is to be left out; default for loss novelty");
   app->add_option("--target-type", reader.target_type,
-                  "number or label; default auto: what the first row has")
+                  "number, label, or population (numerator or 1, denominator or 0 or -1); default "
+                  "auto: what the first row has, population for density ratios")
       ->transform(CLI::CheckedTransformer(types))
       ->option_text("TYPE (auto)");
   app->add_option("--weight", reader.weight, "CSV: column with the weight of each row");
@@ -43,6 +49,14 @@ void InputFlags::AddTo(CLI::App* app) {
   app->add_flag_callback(
       "--zero-based", [this] { reader.index_base = 0; },
       "LIBSVM: indices in the file start from 0");
+}
+
+void InputFlags::FitTo(const std::string& loss) {
+  if (loss == "novelty") reader.target_required = false;
+  if ((loss == "density_ratio" || loss == "relative_novelty") &&
+      reader.target_type == TargetType::kAuto) {
+    reader.target_type = TargetType::kPopulation;
+  }
 }
 
 absl::StatusOr<std::unique_ptr<RowReader>> InputFlags::Open() const {

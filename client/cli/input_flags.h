@@ -17,6 +17,9 @@ struct InputFlags {
   std::string separator;
 
   void AddTo(CLI::App* app);
+  // Reads what a model with this loss learns from, where the flags are silent: no target, or
+  // populations.
+  void FitTo(const std::string& loss);
   // Also prints the reader's notes to standard error.
   absl::StatusOr<std::unique_ptr<RowReader>> Open() const;
 };

@@ -60,7 +60,8 @@ class PredictionWriter {
     for (const ClassProbability& probability : prediction.probabilities) {
       absl::StrAppend(&line, Number(probability.value), ",");
     }
-    if (value_) absl::StrAppend(&line, Number(prediction.value), ",");
+    if (value_ && values_ == 0) absl::StrAppend(&line, Number(prediction.value), ",");
+    for (const double value : prediction.values) absl::StrAppend(&line, Number(value), ",");
     if (variance_) {
       absl::StrAppend(&line, prediction.variance ? Number(*prediction.variance) : "", ",");
     }
@@ -93,7 +94,9 @@ class PredictionWriter {
     for (const ClassProbability& probability : first.probabilities) {
       absl::StrAppend(&line, CsvCell(absl::StrCat("probability_", probability.label)), ",");
     }
-    if (value_) absl::StrAppend(&line, "value,");
+    values_ = first.values.size();
+    if (value_ && values_ == 0) absl::StrAppend(&line, "value,");
+    for (size_t i = 0; i < values_; ++i) absl::StrAppend(&line, "value_", i, ",");
     if (variance_) absl::StrAppend(&line, "variance,");
     if (interval_) absl::StrAppend(&line, "interval_low,interval_high,");
     line.back() = '\n';
@@ -111,6 +114,7 @@ class PredictionWriter {
   bool started_ = false;
   size_t scores_ = 0;
   size_t probabilities_ = 0;
+  size_t values_ = 0;  // of several targets
   bool label_ = false;
   bool value_ = false;
 };
@@ -192,9 +196,12 @@ int RunPredict(const Globals& globals, PredictFlags flags) {
   return status.ok() ? kExitOk : Fail(status);
 }
 
-int RunEvaluate(const Globals& globals, const PredictFlags& flags) {
+int RunEvaluate(const Globals& globals, PredictFlags flags) {
   absl::StatusOr<std::unique_ptr<Client>> client = globals.Connect();
   if (!client.ok()) return Fail(client.status());
+  absl::StatusOr<ModelInfo> model = (*client)->GetModel(flags.name);
+  if (!model.ok()) return Fail(model.status());
+  flags.input.FitTo(model->config.loss.name);
   absl::StatusOr<std::unique_ptr<RowReader>> reader = flags.input.Open();
   if (!reader.ok()) {
     return absl::IsNotFound(reader.status()) &&

@@ -159,12 +159,16 @@ absl::StatusOr<bool> UpdateRun::NextRow(SourceRow* row) {
 }
 
 absl::Status UpdateRun::Start() {
-  absl::StatusOr<std::unique_ptr<RowReader>> reader = flags_.input.Open();
-  if (!reader.ok()) return reader.status();
-  reader_ = *std::move(reader);
   absl::StatusOr<std::unique_ptr<Client>> client = globals_.Connect();
   if (!client.ok()) return client.status();
   client_ = *std::move(client);
+  absl::StatusOr<ModelInfo> model = client_->GetModel(flags_.name);
+  if (!model.ok()) return model.status();
+  InputFlags input = flags_.input;
+  input.FitTo(model->config.loss.name);
+  absl::StatusOr<std::unique_ptr<RowReader>> reader = input.Open();
+  if (!reader.ok()) return reader.status();
+  reader_ = *std::move(reader);
   StreamOptions options;
   options.producer_id = flags_.producer;
   options.ack = flags_.ack;

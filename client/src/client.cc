@@ -166,8 +166,8 @@ absl::StatusOr<UpdateResult> Client::Update(const std::string& model, absl::Span
     return absl::InvalidArgumentError(
         "producer_id needs producer_sequence, the number of the first row, counted from 1");
   }
-  if (absl::Status status = CheckRows(rows, /*targets_wanted=*/true,
-                                      options.producer_id.empty() ? 0 : options.producer_sequence);
+  if (absl::Status status =
+          CheckRows(rows, options.producer_id.empty() ? 0 : options.producer_sequence);
       !status.ok()) {
     return status;
   }
@@ -199,7 +199,7 @@ absl::StatusOr<std::unique_ptr<UpdateStream>> Client::OpenUpdateStream(const std
 
 absl::StatusOr<PredictResult> Client::Predict(const std::string& model, absl::Span<const Row> rows,
                                               const PredictOptions& options) {
-  if (absl::Status status = CheckRows(rows, /*targets_wanted=*/false, 0); !status.ok()) {
+  if (absl::Status status = CheckRows(rows, 0); !status.ok()) {
     return status;
   }
   v1::PredictRequest request;
@@ -257,7 +257,7 @@ absl::StatusOr<EvaluateResult> Client::Evaluate(const std::string& model, const 
   for (bool open = true; open;) {
     absl::StatusOr<std::vector<Row>> rows = source();
     source_status = rows.status();
-    if (source_status.ok()) source_status = CheckRows(*rows, /*targets_wanted=*/true, sent);
+    if (source_status.ok()) source_status = CheckRows(*rows, sent);
     if (!source_status.ok() || rows->empty()) break;
     absl::Span<const Row> rest(*rows);
     while (open && !rest.empty()) {

@@ -372,6 +372,7 @@ v1::Prediction ToProto(const Prediction& from) {
     added->set_value(probability.value);
   }
   to.set_value(from.value);
+  to.mutable_values()->Add(from.values.begin(), from.values.end());
   if (from.variance) to.set_variance(*from.variance);
   if (from.interval) {
     to.mutable_interval()->set_low(from.interval->low);
@@ -392,6 +393,7 @@ PredictResult FromProto(v1::PredictResponse from) {
           {.label = std::move(*probability.mutable_label()), .value = probability.value()});
     }
     added.value = prediction.value();
+    added.values.assign(prediction.values().begin(), prediction.values().end());
     if (prediction.has_variance()) added.variance = prediction.variance();
     if (prediction.has_interval()) {
       added.interval = {.low = prediction.interval().low(), .high = prediction.interval().high()};

@@ -4,13 +4,27 @@
 #include <cstring>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/src/utf8.h"
 
 namespace kernelstream::client {
 
-absl::Status CheckRows(absl::Span<const Row> rows, bool targets_wanted, uint64_t first_number) {
+namespace {
+
+v1::Population ToWire(Population population) {
+  return population == Population::kNumerator ? v1::POPULATION_NUMERATOR
+                                              : v1::POPULATION_DENOMINATOR;
+}
+
+const std::vector<double>* Vector(const Row& row) {
+  return std::get_if<std::vector<double>>(&row.target);
+}
+
+}  // namespace
+
+absl::Status CheckRows(absl::Span<const Row> rows, uint64_t first_number) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     const uint64_t number = first_number + i;
@@ -24,10 +38,6 @@ absl::Status CheckRows(absl::Span<const Row> rows, bool targets_wanted, uint64_t
         label != nullptr && !IsUtf8(*label)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the label of row ", number, " is not UTF-8; convert it before sending"));
-    }
-    if (targets_wanted && std::holds_alternative<std::monostate>(row.target)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "row ", number, " has no target; learning and evaluation need a number or a label"));
     }
   }
   return absl::OkStatus();
@@ -44,6 +54,7 @@ size_t EncodedBytes(const Row& row) {
     }
   }
   if (const auto* label = std::get_if<std::string>(&row.target)) bytes += label->size();
+  if (Vector(row) != nullptr) bytes += Vector(row)->size() * sizeof(double);
   return bytes;
 }
 
@@ -55,6 +66,11 @@ bool FitMatrix(absl::Span<const Row> rows) {
     const auto* dense = std::get_if<DenseFeatures>(&row.features);
     if (dense == nullptr || dense->values.size() != first->values.size() ||
         row.weight.has_value() || row.target.index() != rows[0].target.index()) {
+      return false;
+    }
+    // A matrix cannot say that a vector is empty.
+    if (Vector(row) != nullptr &&
+        (Vector(row)->empty() || Vector(row)->size() != Vector(rows[0])->size())) {
       return false;
     }
   }
@@ -79,6 +95,11 @@ void EncodeMatrix(absl::Span<const Row> rows, bool with_targets, v1::SampleMatri
       matrix->add_targets(*value);
     } else if (const auto* label = std::get_if<std::string>(&row.target)) {
       matrix->add_labels(*label);
+    } else if (const auto* population = std::get_if<Population>(&row.target)) {
+      matrix->add_populations(ToWire(*population));
+    } else if (const auto* vector = Vector(row)) {
+      matrix->set_target_dimension(static_cast<uint32_t>(vector->size()));
+      matrix->mutable_targets()->Add(vector->begin(), vector->end());
     }
   }
 }
@@ -104,6 +125,10 @@ void EncodeSamples(absl::Span<const Row> rows,
       sample->set_value(*value);
     } else if (const auto* label = std::get_if<std::string>(&row.target)) {
       sample->set_label(*label);
+    } else if (const auto* population = std::get_if<Population>(&row.target)) {
+      sample->set_population(ToWire(*population));
+    } else if (const auto* vector = Vector(row)) {
+      sample->mutable_vector()->mutable_values()->Add(vector->begin(), vector->end());
     }
     if (row.weight) sample->set_weight(*row.weight);
   }

@@ -2,6 +2,7 @@
 #ifndef KERNELSTREAM_CLIENT_SRC_ENCODE_H_
 #define KERNELSTREAM_CLIENT_SRC_ENCODE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,15 +14,16 @@
 
 namespace kernelstream::client {
 
-// What a row must be before it can travel: as many indices as values, a target where one is wanted,
-// labels in UTF-8. InvalidArgument names first_number + position. Ranges and dimensions are the
-// server's to judge.
-absl::Status CheckRows(absl::Span<const Row> rows, bool targets_wanted, uint64_t first_number);
+// What a row must be before it can travel: as many indices as values, labels in UTF-8.
+// InvalidArgument names first_number + position. Ranges, dimensions and which target a model takes
+// are the server's to judge.
+absl::Status CheckRows(absl::Span<const Row> rows, uint64_t first_number);
 
 // Not below the bytes the row takes in a message.
 size_t EncodedBytes(const Row& row);
 
-// True if the rows are dense, of one dimension, unweighted, and have one kind of target.
+// True if the rows are dense, of one dimension, unweighted, and have one kind of target, as many
+// each.
 bool FitMatrix(absl::Span<const Row> rows);
 
 // Rows that passed CheckRows; FitMatrix for the first.
@@ -51,7 +53,12 @@ void DropRows(size_t count, Message* message) {
     matrix.set_rows(static_cast<uint32_t>(matrix.rows() - count));
     matrix.mutable_values()->erase(0, count * matrix.dimension() * sizeof(float));
     if (!matrix.targets().empty()) {
-      matrix.mutable_targets()->erase(matrix.targets().begin(), matrix.targets().begin() + count);
+      const size_t targets = count * std::max(1u, matrix.target_dimension());
+      matrix.mutable_targets()->erase(matrix.targets().begin(), matrix.targets().begin() + targets);
+    }
+    if (!matrix.populations().empty()) {
+      matrix.mutable_populations()->erase(matrix.populations().begin(),
+                                          matrix.populations().begin() + count);
     }
     if (!matrix.labels().empty()) {
       matrix.mutable_labels()->DeleteSubrange(0, static_cast<int>(count));

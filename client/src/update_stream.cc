@@ -325,7 +325,7 @@ absl::StatusOr<size_t> UpdateStream::Impl::TrySend(absl::Span<const Row> rows,
     number = next_row_;
     max_message_bytes = max_message_bytes_;
   }
-  if (absl::Status status = CheckRows(rows, /*targets_wanted=*/true, number); !status.ok()) {
+  if (absl::Status status = CheckRows(rows, number); !status.ok()) {
     return status;
   }
   for (size_t i = 0; i < rows.size(); ++i) {

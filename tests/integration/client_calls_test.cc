@@ -156,6 +156,47 @@ TEST_F(ClientTest, UpdateReportsRefusedRowsByPosition) {
   EXPECT_EQ(result.rejected[0].row, 1u);
 }
 
+TEST_F(ClientTest, EveryKindOfTargetArrivesInAMatrixAndInSamples) {
+  server_.AddModel("m");
+  const std::vector<Target> targets = {std::monostate(),
+                                       2.5,
+                                       "yes",
+                                       Population::kNumerator,
+                                       Population::kDenominator,
+                                       std::vector<double>{1, -2, 3}};
+  for (const Target& target : targets) {
+    std::vector<Row> rows = Rows({{1, 2}, {3, 4}});
+    for (Row& row : rows) row.target = target;
+    const size_t before = server_.Log("m").size();
+    ASSERT_TRUE(client_->Update("m", rows).ok());
+    rows[0].weight = 1;  // travels as samples
+    ASSERT_TRUE(client_->Update("m", rows).ok());
+    const std::vector<support::LoggedRow> log = server_.Log("m");
+    ASSERT_EQ(log.size(), before + 4);
+    EXPECT_EQ(log[before + 1].sample.SerializeAsString(),
+              log[before + 3].sample.SerializeAsString());
+    const v1::Sample& sample = log[before + 1].sample;
+    switch (target.index()) {
+      case 0:
+        EXPECT_EQ(sample.target_case(), v1::Sample::TARGET_NOT_SET);
+        break;
+      case 1:
+        EXPECT_EQ(sample.value(), 2.5);
+        break;
+      case 2:
+        EXPECT_EQ(sample.label(), "yes");
+        break;
+      case 3:
+        EXPECT_EQ(sample.population(), std::get<Population>(target) == Population::kNumerator
+                                           ? v1::POPULATION_NUMERATOR
+                                           : v1::POPULATION_DENOMINATOR);
+        break;
+      default:
+        EXPECT_THAT(sample.vector().values(), ::testing::ElementsAre(1, -2, 3));
+    }
+  }
+}
+
 TEST_F(ClientTest, UpdateTakesOneKindOfIdentity) {
   UpdateOptions options;
   options.request_id = "r";

@@ -200,6 +200,32 @@ TEST_F(CommandLine, BadLineStopsOrIsSkipped) {
   EXPECT_EQ(server_.Log("m").size(), 2u);
 }
 
+TEST_F(CommandLine, TargetsFollowTheLossOfTheModel) {
+  server_.AddModel("several", "square");
+  const std::string table = File("rows.csv", "p,a,b,q\n1,2,3,4\n");
+  EXPECT_EQ(Run("update several --target q,p --input " + table).exit_status, 0);
+  ASSERT_EQ(server_.Log("several").size(), 1u);
+  EXPECT_THAT(server_.Log("several")[0].sample.vector().values(), ::testing::ElementsAre(4, 1));
+
+  server_.AddModel("odd", "novelty");
+  const Outcome run = Run("update odd --input " + File("bare.csv", "a,b,y\n1,2,3\n"));
+  EXPECT_EQ(run.exit_status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the column \"y\" is taken for a target and left out"));
+  ASSERT_EQ(server_.Log("odd").size(), 1u);
+  EXPECT_EQ(server_.Log("odd")[0].sample.target_case(), v1::Sample::TARGET_NOT_SET);
+  EXPECT_EQ(server_.Log("odd")[0].sample.features().dense().values_size(), 2);
+  EXPECT_EQ(Run("evaluate odd --input " + File("more.csv", "a,b\n1,2\n")).exit_status, 0);
+
+  server_.AddModel("ratio", "density_ratio");
+  EXPECT_EQ(Run("update ratio --target from --input " +
+                File("two.csv", "a,b,from\n1,2,numerator\n3,4,0\n"))
+                .exit_status,
+            0);
+  ASSERT_EQ(server_.Log("ratio").size(), 2u);
+  EXPECT_EQ(server_.Log("ratio")[0].sample.population(), v1::POPULATION_NUMERATOR);
+  EXPECT_EQ(server_.Log("ratio")[1].sample.population(), v1::POPULATION_DENOMINATOR);
+}
+
 TEST_F(CommandLine, ProducerResumesWhereItLeftOff) {
   server_.AddModel("m");
   const std::string file = File("rows.csv", "a,y\n1,1\n2,1\n3,1\n4,1\n");

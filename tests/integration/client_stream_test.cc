@@ -288,15 +288,15 @@ TEST_F(UpdateStreamTest, ReportsRefusedRowsByNumber) {
   EXPECT_THAT(std::string(summary.rejected[1].status.message()), HasSubstr("takes 1 values"));
 }
 
-TEST_F(UpdateStreamTest, RowWithoutTargetIsNamed) {
+TEST_F(UpdateStreamTest, RowThatCannotTravelIsNamed) {
   Start();
   auto stream = client_->OpenUpdateStream("m", Eager()).value();
   ASSERT_TRUE(stream->Send(Rows(1, 2)).ok());
   std::vector<Row> rows = Rows(3, 2);
-  rows[1].target = std::monostate();
+  rows[1].target = "\xff";
   const absl::Status status = stream->Send(rows);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("row 4 has no target"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the label of row 4 is not UTF-8"));
 }
 
 TEST_F(UpdateStreamTest, RowsLostAfterAcceptedAcksAreReported) {

@@ -43,7 +43,12 @@ std::vector<v1::Sample> Samples(const Message& message) {
                   sizeof(float));
       samples[i].mutable_features()->mutable_dense()->add_values(value);
     }
-    if (matrix.targets_size() > 0) samples[i].set_value(matrix.targets(i));
+    const uint32_t targets = matrix.target_dimension();
+    for (uint32_t k = 0; k < targets; ++k) {
+      samples[i].mutable_vector()->add_values(matrix.targets(i * targets + k));
+    }
+    if (targets == 0 && matrix.targets_size() > 0) samples[i].set_value(matrix.targets(i));
+    if (matrix.populations_size() > 0) samples[i].set_population(matrix.populations(i));
     if (matrix.labels_size() > 0) samples[i].set_label(matrix.labels(i));
   }
   return samples;

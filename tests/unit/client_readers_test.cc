@@ -136,7 +136,8 @@ TEST_F(Readers, CsvByteOrderMarkIsLeftOut) {
 TEST_F(Readers, CsvColumnsAreListedEscapedAndCut) {
   ReaderOptions options = Of(Format::kCsv);
   options.target = "y";
-  const absl::Status status = Read(std::string(100'000, '\0') + ",\x1b[2J\n1,2\n", options).status();
+  const absl::Status status =
+      Read(std::string(100'000, '\0') + ",\x1b[2J\n1,2\n", options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_LT(status.message().size(), 1000u);
   EXPECT_EQ(status.message().find('\0'), absl::string_view::npos);
@@ -176,6 +177,68 @@ TEST_F(Readers, CsvToPredictMayHaveATargetOrNot) {
   options.target.clear();
   options.dimension = 0;
   EXPECT_THAT(Dense(Read("a,y,b\n1,x,2\n", options).value()[0]), ElementsAre(1, 2));
+}
+
+TEST_F(Readers, CsvTargetsMayBeSeveral) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.target = "z,x";
+  const std::string text = "x,a,z\n1,2,3\n4,5,6\n";
+  const auto rows = Read(text, options).value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(Dense(rows[1]), ElementsAre(5));
+  EXPECT_THAT(std::get<std::vector<double>>(rows[1].row.target), ElementsAre(6, 4));
+  EXPECT_THAT(std::string(Read("x,a,z\n1,2,q\n", options).status().message()),
+              HasSubstr("column \"z\""));
+  options.target = "z,b";
+  EXPECT_THAT(std::string(Read(text, options).status().message()), HasSubstr("no column \"b\""));
+  options.target = "z,z";
+  EXPECT_THAT(std::string(Read(text, options).status().message()), HasSubstr("twice"));
+  options.target = "z,x";
+  options.target_type = TargetType::kLabel;
+  EXPECT_TRUE(absl::IsFailedPrecondition(Read(text, options).status()));
+  options.target_type = TargetType::kAuto;
+  options.target_required = false;
+  const auto bare = Read(text, options).value();
+  EXPECT_THAT(Dense(bare[0]), ElementsAre(2));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(bare[0].row.target));
+  // A name that holds a comma is one column.
+  options = Of(Format::kCsv);
+  options.target = "low,high";
+  EXPECT_EQ(Number(Read("a,\"low,high\"\n1,2\n", options).value()[0]), 2);
+}
+
+TEST_F(Readers, JsonTargetsMayBeSeveral) {
+  const ReaderOptions options = Of(Format::kJsonLines);
+  const auto rows = Read("{\"features\": [1], \"target\": [2, -3.5]}\n", options).value();
+  EXPECT_THAT(std::get<std::vector<double>>(rows[0].row.target), ElementsAre(2, -3.5));
+  EXPECT_THAT(
+      std::string(
+          Read("{\"features\": [1], \"target\": [2, \"x\"]}\n", options).status().message()),
+      HasSubstr("target[1]"));
+}
+
+TEST_F(Readers, PopulationsHaveNamesAndNumbers) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.target_type = TargetType::kPopulation;
+  const auto rows = Read("a,y\n1,numerator\n2,Denominator\n3,1\n4,0\n5,-1\n", options).value();
+  ASSERT_EQ(rows.size(), 5u);
+  const bool numerator[] = {true, false, true, false, false};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(std::get<Population>(rows[i].row.target) == Population::kNumerator, numerator[i]);
+  }
+  EXPECT_THAT(std::string(Read("a,y\n1,2\n", options).status().message()),
+              HasSubstr("give numerator (or 1)"));
+  options.format = Format::kJsonLines;
+  const auto lines = Read(
+                         "{\"features\": [1], \"target\": \"denominator\"}\n"
+                         "{\"features\": [1], \"target\": 1}\n",
+                         options)
+                         .value();
+  EXPECT_EQ(std::get<Population>(lines[0].row.target), Population::kDenominator);
+  EXPECT_EQ(std::get<Population>(lines[1].row.target), Population::kNumerator);
+  options.format = Format::kLibsvm;
+  EXPECT_EQ(std::get<Population>(Read("-1 3:1\n", options).value()[0].row.target),
+            Population::kDenominator);
 }
 
 TEST_F(Readers, GzipIsToldByContent) {

@@ -44,8 +44,13 @@ struct SparseFeatures {
 };
 using Features = std::variant<DenseFeatures, SparseFeatures>;
 
-// A number (regression; or a label written as a number), a label, or nothing (rows to predict).
-using Target = std::variant<std::monostate, double, std::string>;
+// Which of two populations a row was drawn from; a density ratio is numerator / denominator.
+enum class Population { kNumerator = 1, kDenominator };
+
+// A number (regression; or a label written as a number), a label, a population (density ratios),
+// several numbers (regression with several targets), or nothing (rows to predict, and those of a
+// model that learns from rows alone).
+using Target = std::variant<std::monostate, double, std::string, Population, std::vector<double>>;
 
 struct Row {
   Features features = {};
@@ -279,8 +284,11 @@ struct Prediction {
   // Classification.
   std::string label;
   std::vector<ClassProbability> probabilities;
-  // Regression, in target units.
+  // Regression, in target units. Novelty: score - threshold, below 0 for novel rows. Density
+  // ratios: the score.
   double value = 0;
+  // Regression with several targets: all of them.
+  std::vector<double> values;
   // Of the function, without the noise of targets, target units squared.
   std::optional<double> variance;
   // Holds the target with the configured coverage; target units.
@@ -445,8 +453,8 @@ class UpdateStream {
   const std::string& producer_id() const;
 
   // Takes rows into the window; waits while it is full. A failed stream returns why (also later
-  // calls do); InvalidArgument names a row without target or over the server's message size, and
-  // takes no row of this call.
+  // calls do); InvalidArgument names a row that cannot travel or is over the server's message size,
+  // and takes no row of this call.
   absl::Status Send(absl::Span<const Row> rows);
   // The same, but waits at most `timeout` and returns how many rows were taken, from the front.
   absl::StatusOr<size_t> TrySend(absl::Span<const Row> rows, absl::Duration timeout);

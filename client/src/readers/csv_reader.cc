@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/src/readers/numbers.h"
 #include "client/src/utf8.h"
 
@@ -163,23 +164,42 @@ absl::Status CsvReader::Open() {
   return SettleColumns();
 }
 
-std::optional<size_t> CsvReader::ChooseTarget(size_t candidates) {
+absl::StatusOr<std::vector<size_t>> CsvReader::ChooseTargets(size_t candidates) {
   if (!options_.target.empty()) {
-    const auto named = std::find(names_.begin(), names_.end(), options_.target);
-    if (named == names_.end()) return std::nullopt;
-    return named - names_.begin();
+    // A column's name may hold commas itself.
+    std::vector<std::string> wanted = {options_.target};
+    if (std::find(names_.begin(), names_.end(), options_.target) == names_.end()) {
+      wanted = absl::StrSplit(options_.target, ',');
+    }
+    std::vector<size_t> chosen;
+    for (const std::string& name : wanted) {
+      const auto named = std::find(names_.begin(), names_.end(), name);
+      const size_t column = named - names_.begin();
+      if (named == names_.end() && !options_.target_required) continue;
+      if (named == names_.end()) {
+        return absl::NotFoundError(absl::StrCat(source_->name(), " has no column ", Quote(name),
+                                                " (--target); it has ", ListColumns(names_)));
+      }
+      if (std::find(chosen.begin(), chosen.end(), column) != chosen.end()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("--target names the column ", Quote(name), " twice; name it once"));
+      }
+      chosen.push_back(column);
+    }
+    return chosen;
   }
-  if (!options_.target_required && options_.dimension == candidates) return std::nullopt;
-  std::optional<size_t> last;
+  std::vector<size_t> none;
+  if (!options_.target_required && options_.dimension == candidates) return none;
+  std::vector<size_t> last;
   for (size_t i = 0; i < names_.size(); ++i) {
     if (roles_[i] != Role::kFeature) continue;
-    last = i;
+    last = {i};
     for (const absl::string_view name : {"target", "label", "class", "y"}) {
-      if (options_.header && absl::EqualsIgnoreCase(names_[i], name)) return i;
+      if (options_.header && absl::EqualsIgnoreCase(names_[i], name)) return last;
     }
   }
   const bool one_too_many = options_.dimension != 0 && candidates == options_.dimension + 1;
-  return options_.target_required || one_too_many ? last : std::nullopt;
+  return options_.target_required || one_too_many ? last : none;
 }
 
 absl::Status CsvReader::SettleColumns() {
@@ -207,17 +227,23 @@ absl::Status CsvReader::SettleColumns() {
     if (!status.ok() && options_.target_required) return status;
   }
   const size_t candidates = std::count(roles_.begin(), roles_.end(), Role::kFeature);
-  const std::optional<size_t> target = ChooseTarget(candidates);
-  if (target) {
-    roles_[*target] = Role::kTarget;
-    if (options_.target.empty()) {
-      notes_.push_back(absl::StrCat("the target is column ", Quote(names_[*target]),
-                                    " (--target to choose another)"));
-    }
-  } else if (options_.target_required) {
-    return absl::NotFoundError(absl::StrCat(source_->name(), " has no column ",
-                                            Quote(options_.target), " (--target); it has ",
-                                            ListColumns(names_)));
+  absl::StatusOr<std::vector<size_t>> targets = ChooseTargets(candidates);
+  if (!targets.ok()) return targets.status();
+  targets_ = *std::move(targets);
+  for (const size_t column : targets_) roles_[column] = Role::kTarget;
+  if (!targets_.empty() && options_.target.empty() && options_.target_required) {
+    notes_.push_back(absl::StrCat("the target is column ", Quote(names_[targets_[0]]),
+                                  " (--target to choose another)"));
+  } else if (!targets_.empty() && options_.target.empty()) {
+    notes_.push_back(
+        absl::StrCat("the column ", Quote(names_[targets_[0]]),
+                     " is taken for a target and left out (--target to name another)"));
+  }
+  if (targets_.size() > 1 && options_.target_required &&
+      (target_type_ == TargetType::kLabel || target_type_ == TargetType::kPopulation)) {
+    return absl::FailedPreconditionError(
+        "--target names several columns; only numbers may be several targets of a row "
+        "(--target-type number)");
   }
   num_features_ = std::count(roles_.begin(), roles_.end(), Role::kFeature);
   if (num_features_ == 0) {
@@ -244,7 +270,18 @@ absl::StatusOr<bool> CsvReader::Next(SourceRow* row) {
   }
 }
 
+absl::Status CsvReader::ParseVectorCell(const std::string& cell, size_t column, Row* row) {
+  if (!std::holds_alternative<std::vector<double>>(row->target)) {
+    row->target = std::vector<double>(targets_.size());
+  }
+  const size_t place = std::find(targets_.begin(), targets_.end(), column) - targets_.begin();
+  return ParseTarget(cell, &std::get<std::vector<double>>(row->target)[place]);
+}
+
 absl::Status CsvReader::ParseTargetCell(const std::string& cell, Row* row) {
+  if (target_type_ == TargetType::kPopulation) {
+    return ParsePopulation(cell, &row->target.emplace<Population>());
+  }
   if (target_type_ == TargetType::kAuto) {
     target_type_ = IsNumber(cell) ? TargetType::kNumber : TargetType::kLabel;
   }
@@ -294,7 +331,7 @@ absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
     }
     absl::Status status;
     if (role == Role::kTarget) {
-      status = ParseTargetCell(cell, row);
+      status = targets_.size() > 1 ? ParseVectorCell(cell, i, row) : ParseTargetCell(cell, row);
     } else if (role == Role::kWeight) {
       status = ParseTarget(cell, &row->weight.emplace());
     } else {

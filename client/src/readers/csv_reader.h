@@ -12,8 +12,8 @@
 namespace kernelstream::client {
 
 // Thread-compatible. Cells as in RFC 4180: quotes may hold separators, doubled quotes and line
-// ends. Every column that is not target, weight or dropped is an input, in the order of the file.
-// Empty lines are passed over.
+// ends. Every column that is not a target, the weight or dropped is an input, in the order of the
+// file. Empty lines are passed over.
 class CsvReader : public RowReader {
  public:
   CsvReader(std::unique_ptr<ByteSource> source, ReaderOptions options);
@@ -30,9 +30,13 @@ class CsvReader : public RowReader {
   absl::StatusOr<bool> ReadRecord();
   absl::Status SplitRecord();
   absl::Status SettleColumns();
-  std::optional<size_t> ChooseTarget(size_t candidates);
+  // The target columns in order; none: there is no target to read. NotFound: a named column is not
+  // there, and a target is needed.
+  absl::StatusOr<std::vector<size_t>> ChooseTargets(size_t candidates);
   absl::Status ParseRecord(Row* row, bool* skip);
   absl::Status ParseTargetCell(const std::string& cell, Row* row);
+  // One of several, of column `column`.
+  absl::Status ParseVectorCell(const std::string& cell, size_t column, Row* row);
   absl::Status Located(uint64_t line, absl::string_view column, absl::string_view message) const;
 
   std::unique_ptr<ByteSource> source_;
@@ -40,6 +44,7 @@ class CsvReader : public RowReader {
   TargetType target_type_;
   std::vector<std::string> names_;
   std::vector<Role> roles_;
+  std::vector<size_t> targets_;  // columns, in the order of the targets
   size_t num_features_ = 0;
   uint64_t record_line_ = 0;
   std::string record_;

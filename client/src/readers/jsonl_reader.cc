@@ -125,17 +125,44 @@ absl::Status ParseFeatures(const Json& json, Missing missing, Features* features
   return absl::OkStatus();
 }
 
-absl::Status ParseTargetOf(const Json& object, Row* row) {
+absl::Status ParseVector(const Json& target, Row* row) {
+  std::vector<double>& values = row->target.emplace<std::vector<double>>();
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (!target[i].is_number()) {
+      return Invalid(absl::StrCat("target[", i, "] is ", target[i].type_name(), "; give a number"));
+    }
+    values.push_back(target[i].get<double>());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseTargetOf(const Json& object, TargetType type, Row* row) {
   const auto target = object.find("target");
   if (target == object.end() || target->is_null()) {
     return Invalid("there is no \"target\"; give a number or a label");
   }
-  if (target->is_string()) {
-    row->target = target->get<std::string>();
-  } else if (target->is_number()) {
-    row->target = target->get<double>();
-  } else {
+  const bool text = target->is_string();
+  if (!text && !target->is_number() && !target->is_array()) {
     return Invalid(absl::StrCat("target is ", target->type_name(), "; give a number or a label"));
+  }
+  if (type == TargetType::kPopulation && !target->is_array()) {
+    return ParsePopulation(text ? target->get<std::string>() : target->dump(),
+                           &row->target.emplace<Population>());
+  }
+  if (target->is_array()) {
+    if (type == TargetType::kAuto || type == TargetType::kNumber) return ParseVector(*target, row);
+    return Invalid("target is an array; labels and populations are one per row (--target-type)");
+  }
+  if (text && type == TargetType::kNumber) {
+    return Invalid(absl::StrCat("target is ", Quote(target->get<std::string>()),
+                                "; numbers are expected (--target-type)"));
+  }
+  if (text) {
+    row->target = target->get<std::string>();
+  } else if (type == TargetType::kLabel) {
+    row->target = target->dump();
+  } else {
+    row->target = target->get<double>();
   }
   return absl::OkStatus();
 }
@@ -151,13 +178,8 @@ absl::Status ParseRow(const std::string& line, const ReaderOptions& options, Row
     return status;
   }
   if (options.target_required) {
-    if (absl::Status status = ParseTargetOf(object, row); !status.ok()) return status;
-    if (options.target_type == TargetType::kLabel && std::holds_alternative<double>(row->target)) {
-      row->target = object["target"].dump();
-    } else if (options.target_type == TargetType::kNumber &&
-               std::holds_alternative<std::string>(row->target)) {
-      return Invalid(absl::StrCat("target is ", Quote(std::get<std::string>(row->target)),
-                                  "; numbers are expected (--target-type)"));
+    if (absl::Status status = ParseTargetOf(object, options.target_type, row); !status.ok()) {
+      return status;
     }
   }
   if (const auto weight = object.find("weight"); weight != object.end() && !weight->is_null()) {

@@ -10,8 +10,8 @@
 namespace kernelstream::client {
 
 // Thread-compatible. One object per line: {"features": [0.5, 2], "target": 1, "weight": 2}.
-// features is an array, or an object from index (from 0) to value; target a number or a string.
-// Empty lines are passed over.
+// features is an array, or an object from index (from 0) to value; target a number, a string, or an
+// array of numbers (several targets). Empty lines are passed over.
 class JsonLinesReader : public RowReader {
  public:
   JsonLinesReader(std::unique_ptr<ByteSource> source, ReaderOptions options);

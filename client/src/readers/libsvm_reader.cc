@@ -47,6 +47,9 @@ absl::StatusOr<bool> LibsvmReader::Next(SourceRow* row) {
 
 absl::Status LibsvmReader::ParseTargetToken(absl::string_view token, Row* row) {
   if (!options_.target_required) return absl::OkStatus();
+  if (options_.target_type == TargetType::kPopulation) {
+    return ParsePopulation(token, &row->target.emplace<Population>());
+  }
   if (options_.target_type == TargetType::kLabel) {
     if (!IsUtf8(token)) {
       return absl::InvalidArgumentError(absl::StrCat(

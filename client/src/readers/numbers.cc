@@ -50,6 +50,22 @@ absl::Status ParseTarget(absl::string_view text, double* value) {
   return Parse(text, DBL_MAX, value);
 }
 
+absl::Status ParsePopulation(absl::string_view text, Population* population) {
+  text = absl::StripAsciiWhitespace(text);
+  double number = 0;
+  const bool is_number = absl::SimpleAtod(text, &number);
+  if (absl::EqualsIgnoreCase(text, "numerator") || (is_number && number == 1)) {
+    *population = Population::kNumerator;
+  } else if (absl::EqualsIgnoreCase(text, "denominator") ||
+             (is_number && (number == 0 || number == -1))) {
+    *population = Population::kDenominator;
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Quote(text), " is no population; give numerator (or 1) or denominator (or 0 or -1)"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseFeature(absl::string_view text, float* value) {
   double wide = 0;
   if (absl::Status status = Parse(text, FLT_MAX, &wide); !status.ok()) return status;

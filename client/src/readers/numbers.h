@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "client/include/kernelstream/client.h"
 
 namespace kernelstream::client {
 
@@ -14,7 +15,9 @@ bool IsMissing(absl::string_view text);
 // A finite number; InvalidArgument says what is wrong with the text, and what to do, but not where
 // it stands.
 absl::Status ParseTarget(absl::string_view text, double* value);
-// The same for a 32-bit float.
+// "numerator" or 1; "denominator", 0 or -1.
+absl::Status ParsePopulation(absl::string_view text, Population* population);
+// A finite number as a 32-bit float; see ParseTarget.
 absl::Status ParseFeature(absl::string_view text, float* value);
 
 // The text in quotes, shortened, control characters and bytes that are not UTF-8 made visible.

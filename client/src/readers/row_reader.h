@@ -18,16 +18,19 @@ namespace kernelstream::client {
 enum class Format { kCsv, kLibsvm, kJsonLines };
 // What an empty cell (also NA, NaN, null, ?) is: an error, a reason to leave the row out, or zero.
 enum class Missing { kError, kSkip, kZero };
-// Numbers, labels, or what the first row's target looks like.
-enum class TargetType { kAuto, kNumber, kLabel };
+// Numbers, labels, or what the first row's target looks like. kPopulation: "numerator" or 1, and
+// "denominator", 0 or -1.
+enum class TargetType { kAuto, kNumber, kLabel, kPopulation };
 
 struct ReaderOptions {
   Format format = Format::kCsv;
   Missing missing = Missing::kError;
   TargetType target_type = TargetType::kAuto;
-  // False: rows to predict; a target that is there is left out.
+  // False: rows to predict, or of a model that learns from rows alone; a target that is there is
+  // left out.
   bool target_required = true;
   // CSV only, from here to drop. Empty: the column called target, label, class or y; else the last.
+  // Several columns, separated by commas, are the targets of one regression, in this order.
   std::string target;
   // Empty: every row counts 1.
   std::string weight;
