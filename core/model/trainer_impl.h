@@ -150,6 +150,8 @@ class Trainer::Impl {
   void Validate(const Work& work);
   void UpdateAverage(CandidateState& candidate);
   void Replay(size_t rows);
+  // After a drift report: old rows, old errors and averages of old coefficients mislead.
+  void ForgetBeforeDrift();
 
   // trainer_candidates.cc: the heavy loops, over all candidates at once.
   void GrowOutputs(uint32_t outputs);

@@ -17,6 +17,7 @@ constexpr uint64_t kPruneRows = 4096;
 // Rows at which the first learned metric is made; then at each doubling.
 constexpr uint64_t kFirstGenerationRows = 2048;
 constexpr size_t kGradientRows = 2000;
+constexpr size_t kFewestGradientRows = 512;
 constexpr size_t kMedianRows = 1000;
 // Bandwidths of a new generation, and the smallest step constant it may try.
 constexpr size_t kNewBandwidths = 3;
@@ -177,6 +178,7 @@ void Trainer::Impl::MakeGenerations() {
 
   Work work;
   const SampleBatch rows = LastRows(state_.recent, kGradientRows);
+  if (rows.size() < kFewestGradientRows) return;  // drift has just emptied them
   for (size_t i = 0; i < rows.size(); ++i) work.rows.push_back(i);
   TakeInputs(rows, work);
   const CandidateState& served = state_.candidates[choice.candidate];
@@ -275,7 +277,7 @@ bool Trainer::Impl::Race() {
   if (state_.learned_since_warm >= state_.next_generation_row) {
     PruneGenerations();
     MakeGenerations();
-    state_.next_generation_row *= 2;
+    state_.next_generation_row = 2 * state_.learned_since_warm;
     state_.next_prune_row = state_.learned_since_warm + kPruneRows;
     moved = true;
   } else if (state_.next_prune_row != 0 && state_.learned_since_warm >= state_.next_prune_row) {

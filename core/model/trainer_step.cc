@@ -28,6 +28,11 @@ constexpr uint64_t kStepsBeforeRestart = 20;
 // the model has been lifted at.
 constexpr uint64_t kRowsPerHeldOut = 4;
 
+// What recent losses from before a drift still weigh, and the rows after it from which a new metric
+// is learned.
+constexpr double kOldLossesAfterDrift = 0.05;
+constexpr uint64_t kRowsToNewMetric = 4096;
+
 // The shadow that does not replay has to be this much better before the reservoir is emptied.
 constexpr double kFlushRatio = 0.9;
 
@@ -153,6 +158,7 @@ void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
 
 void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) {
   ++state_.updates;
+  const uint64_t drifts = state_.drift.reports;
   Work work;
   Update(
       batch, first, count, Rows::kNew, [](const CandidateState&) { return true; }, work);
@@ -164,6 +170,9 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
     return;
   }
   if (work.rows.empty()) return;
+  if (state_.drift.reports > drifts && config_.replay.order == StreamOrder::kDrifting) {
+    ForgetBeforeDrift();
+  }
   for (const size_t i : work.rows) {
     if (keeps_recent()) AddRecent(batch, i, state_.recent);
     if (*config_.replay.ratio > 0) reservoir_.Offer(batch, i);
@@ -282,6 +291,29 @@ void Trainer::Impl::NoteServed(const Work& work) {
     }
   }
   AddToTaskMetrics(*loss_, scores, targets, work.row_weights, intervals, state_.metrics);
+}
+
+void Trainer::Impl::ForgetBeforeDrift() {
+  reservoir_.Flush();
+  state_.recent = {};
+  for (CandidateState& c : state_.candidates) {
+    // Who does well from now on is what counts.
+    for (DecayedMean* mean : {&c.last.validation.recent_loss, &c.last.validation.recent_errors,
+                              &c.last.validation.recent_squares}) {
+      mean->sum *= kOldLossesAfterDrift;
+      mean->weight *= kOldLossesAfterDrift;
+    }
+    if (!keeps_average()) continue;
+    for (size_t i = 0; i < c.last.values.size(); ++i) {
+      c.average.values[i] = static_cast<float>(c.last.scale * c.last.values[i]);
+    }
+    c.average.validation = c.last.validation;
+    c.steps_since_restart = 0;
+  }
+  if (state_.next_generation_row != 0) {
+    state_.next_generation_row =
+        std::min(state_.next_generation_row, state_.learned_since_warm + kRowsToNewMetric);
+  }
 }
 
 void Trainer::Impl::Replay(size_t rows) {

@@ -1,7 +1,7 @@
 // Held-out errors after one pass, of models created with nothing but their loss. Prints one line
 // per data set: mean and spread over seeds, beside the bar this project sets itself.
 //   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2]
-//                                           [--batch_rows=64] [--replay=1] [NAME...]
+//                                           [--batch_rows=64] [--replay=1] [--trace] [NAME...]
 // Exit status 1 if a bar is missed.
 #include <algorithm>
 #include <atomic>
@@ -175,6 +175,7 @@ struct Result {
 struct Overrides {  // 0: the default
   uint32_t features = 0, batch_rows = 0;
   std::optional<uint32_t> replay;
+  bool trace = false;  // print the race now and then
 };
 
 Result Run(const Problem& problem, const std::string& data, uint64_t seed,
@@ -205,7 +206,7 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
     const auto start = std::chrono::steady_clock::now();
     (*trainer)->Step(split.train, i, count, i + count);
     learning += std::chrono::steady_clock::now() - start;
-    if (std::getenv("VERBOSE") != nullptr && (i / config.batch_rows) % 64 == 63) {
+    if (overrides.trace && (i / config.batch_rows) % 64 == 63) {
       const Ref<Snapshot> s = (*trainer)->MakeSnapshot();
       for (const CandidateReport& c : s->resolved().candidates) {
         std::printf("  %zu gen %llu form %d bw %.3g c %.2g last %.4f avg %.4f%s\n", i,
@@ -251,6 +252,8 @@ int Main(int argc, char** argv) {
     } else if (argument.rfind("--batch_rows=", 0) == 0) {
       overrides.batch_rows =
           static_cast<uint32_t>(std::strtoul(argument.c_str() + 13, nullptr, 10));
+    } else if (argument == "--trace") {
+      overrides.trace = true;
     } else if (argument.rfind("--replay=", 0) == 0) {
       overrides.replay = static_cast<uint32_t>(std::strtoul(argument.c_str() + 9, nullptr, 10));
     } else if (argument.rfind("--threads=", 0) == 0) {

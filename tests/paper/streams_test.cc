@@ -1,0 +1,116 @@
+// Streams that change and streams that are sorted, with default settings.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/model/trainer.h"
+#include "tests/support/data_sets.h"
+#include "tests/support/random.h"
+#include "tests/support/thread_executor.h"
+
+namespace kernelstream {
+namespace {
+
+ModelConfig Default(const std::string& loss) {
+  ModelConfig config;
+  config.loss.name = loss;
+  return config;
+}
+
+// Learns rows [first, end) and returns the mean squared error of the predictions made before.
+double LearnPrequentially(Trainer& trainer, const ModelConfig& config, const SampleBatch& rows,
+                          size_t first, size_t end) {
+  double sum = 0;
+  InlineExecutor executor;
+  for (size_t i = first; i < end; i += config.batch_rows) {
+    const size_t count = std::min<size_t>(config.batch_rows, end - i);
+    const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+    SampleBatch part;
+    for (size_t k = i; k < i + count; ++k) part.AppendRow(rows, k);
+    std::vector<double> scores(count);
+    snapshot->Score(part, executor, scores.data());
+    for (size_t k = 0; k < count; ++k) {
+      const double off = snapshot->Link({&scores[k], 1}).value - rows.target(i + k).value;
+      sum += off * off;
+    }
+    trainer.Step(rows, i, count, i + count);
+  }
+  return sum / static_cast<double>(end - first);
+}
+
+// The paper's synthetic function is replaced by another of its kind half-way; noise of variance .01
+// is in every target.
+TEST(Drift, IsReportedAtOnceAndOvercome) {
+  constexpr size_t kBefore = 32768, kAfter = 17408;
+  const SampleBatch before = SyntheticRows(kBefore, 1, 0.1);
+  SampleBatch after;
+  Random random(2);
+  for (size_t i = 0; i < kAfter; ++i) {
+    const auto x0 = static_cast<float>(random.Uniform(-5, 5));
+    const auto x1 = static_cast<float>(random.Uniform(-5, 5));
+    after.AddDense(std::array{x0, x1});
+    after.SetTarget(SyntheticFunction(x0 + 2, x1 - 1) + 0.1 * random.Normal());
+  }
+  ModelConfig config = Default("square");
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  ThreadExecutor executor(2);
+  FeatureCacheBudget budget(int64_t{1} << 30);
+  auto trainer = *Trainer::Create(config, {&executor, &budget});
+  for (size_t i = 0; i < kBefore; i += config.batch_rows) {
+    trainer->Step(before, i, config.batch_rows, i + config.batch_rows);
+  }
+  EXPECT_EQ(trainer->MakeSnapshot()->drift_reports(), 0u);
+  const double first = LearnPrequentially(*trainer, config, after, 0, 512);
+  EXPECT_EQ(trainer->MakeSnapshot()->drift_reports(), 1u);
+  LearnPrequentially(*trainer, config, after, 512, 8192);
+  const double later = LearnPrequentially(*trainer, config, after, 8192, kAfter);
+  std::printf(
+      "squared error of the first 512 rows after the change %.4f, of rows 8192 to %zu %.5f\n",
+      first, kAfter, later);
+  EXPECT_LE(later, 0.0115);
+}
+
+// MNIST sorted by digit. Long: see the label.
+TEST(Order, ReplayLearnsASortedStream) {
+  const auto folder = DataFolder();
+  if (!folder.has_value()) {
+    GTEST_SKIP() << "KERNELSTREAM_DATA names no folder with mnist/: not run";
+  }
+  const std::string mnist = *folder + "/mnist/";
+  const SampleBatch train = Shuffled(
+      ReadMnist(mnist + "train-images-idx3-ubyte.gz", mnist + "train-labels-idx1-ubyte.gz"), 1);
+  const SampleBatch test =
+      ReadMnist(mnist + "t10k-images-idx3-ubyte.gz", mnist + "t10k-labels-idx1-ubyte.gz");
+  SampleBatch sorted;
+  for (int digit = 0; digit < 10; ++digit) {
+    for (size_t i = 0; i < train.size(); ++i) {
+      if (train.target(i).label == std::to_string(digit)) sorted.AppendRow(train, i);
+    }
+  }
+  ModelConfig config = Default("softmax");
+  config.replay.ratio = 3;
+  config.replay.order = StreamOrder::kOrdered;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  ThreadExecutor executor(2);
+  FeatureCacheBudget budget(int64_t{2} << 30);
+  auto trainer = *Trainer::Create(config, {&executor, &budget});
+  for (size_t i = 0; i < sorted.size(); i += config.batch_rows) {
+    const size_t count = std::min<size_t>(config.batch_rows, sorted.size() - i);
+    trainer->Step(sorted, i, count, i + count);
+  }
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  const size_t outputs = snapshot->num_outputs();
+  std::vector<double> scores(test.size() * outputs);
+  snapshot->Score(test, executor, scores.data());
+  double wrong = 0;
+  for (size_t i = 0; i < test.size(); ++i) {
+    wrong += snapshot->Link({&scores[i * outputs], outputs}).label != test.target(i).label;
+  }
+  std::printf("MNIST sorted by digit, replay 3: error %.4f\n",
+              wrong / static_cast<double>(test.size()));
+  EXPECT_LE(wrong / static_cast<double>(test.size()), 0.05);
+}
+
+}  // namespace
+}  // namespace kernelstream
