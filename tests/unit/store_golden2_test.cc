@@ -91,13 +91,15 @@ TrainerState SecondState() {
   state.target_offsets = {0.25, 0.5};
   state.target_scales = {4, 5};
   state.population_weights = {6, 7};
-  state.generations = {{.id = 0, .median_distance = 1.5},
-                       {.id = 3,
-                        .form = MetricForm::kFull,
-                        .metric_dim = 1,
-                        .metric = {2.5f},
-                        .median_distance = 3.5,
-                        .first_row = 11}};
+  state.generations.resize(2);
+  state.generations[0].median_distance = 1.5;
+  GenerationState& learned = state.generations[1];
+  learned.id = 3;
+  learned.form = MetricForm::kFull;
+  learned.metric_dim = 1;
+  learned.metric = {2.5f};
+  learned.median_distance = 3.5;
+  learned.first_row = 11;
   CandidateState& first = state.candidates.emplace_back();
   first.bandwidth = 1.5;
   first.steps_since_restart = 7;
