@@ -75,17 +75,18 @@ class RpcSeries final : public RpcMetrics {
   }
 };
 
+struct ModelSeries {
+  Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *drift, *predict_rows;
+  Gauge *pending, *phase;
+  Histogram *step, *publish, *checkpoint, *predict_queue, *predict_compute;
+};
+
 }  // namespace
 
 class Metrics::Impl {
  public:
   Impl();
 
-  struct ModelSeries {
-    Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *drift, *predict_rows;
-    Gauge *pending, *phase;
-    Histogram *step, *publish, *checkpoint, *predict_queue, *predict_compute;
-  };
   ModelSeries AddSeries(const std::string& model);
   void RemoveSeries(const ModelSeries& series);
   Family<Counter>& Counters(const char* name, const char* help);
@@ -123,33 +124,39 @@ namespace {
 // Gives its series back when it ends.
 class ModelMetricsImpl final : public ModelMetrics {
  public:
-  explicit ModelMetricsImpl(std::function<void()> give_back) : give_back_(std::move(give_back)) {}
+  ModelMetricsImpl(const ModelSeries& series, std::function<void()> give_back)
+      : series_(series), give_back_(std::move(give_back)) {}
   ~ModelMetricsImpl() override { give_back_(); }
 
-  void RowsAccepted(uint64_t rows) override { accepted->Increment(static_cast<double>(rows)); }
-  void RowsRejected(uint64_t rows) override { rejected->Increment(static_cast<double>(rows)); }
+  void RowsAccepted(uint64_t rows) override {
+    series_.accepted->Increment(static_cast<double>(rows));
+  }
+  void RowsRejected(uint64_t rows) override {
+    series_.rejected->Increment(static_cast<double>(rows));
+  }
   void Learned(uint64_t rows, uint64_t num_steps, absl::Duration took) override {
-    learned->Increment(static_cast<double>(rows));
-    steps->Increment(static_cast<double>(num_steps));
-    step->Observe(Seconds(took));
+    series_.learned->Increment(static_cast<double>(rows));
+    series_.steps->Increment(static_cast<double>(num_steps));
+    series_.step->Observe(Seconds(took));
   }
-  void PendingRows(uint64_t rows) override { pending->Set(static_cast<double>(rows)); }
-  void Phase(PhaseMetric value) override { phase->Set(static_cast<double>(value)); }
-  void Published(absl::Duration took) override { publish->Observe(Seconds(took)); }
-  void CheckpointWritten(absl::Duration took) override { checkpoint->Observe(Seconds(took)); }
-  void CheckpointFailed() override { checkpoint_failures->Increment(); }
-  void Drifted(uint64_t reports) override { drift->Increment(static_cast<double>(reports)); }
+  void PendingRows(uint64_t rows) override { series_.pending->Set(static_cast<double>(rows)); }
+  void Phase(PhaseMetric value) override { series_.phase->Set(static_cast<double>(value)); }
+  void Published(absl::Duration took) override { series_.publish->Observe(Seconds(took)); }
+  void CheckpointWritten(absl::Duration took) override {
+    series_.checkpoint->Observe(Seconds(took));
+  }
+  void CheckpointFailed() override { series_.checkpoint_failures->Increment(); }
+  void Drifted(uint64_t reports) override {
+    series_.drift->Increment(static_cast<double>(reports));
+  }
   void Predicted(uint64_t rows, absl::Duration queued, absl::Duration computed) override {
-    predict_rows->Increment(static_cast<double>(rows));
-    predict_queue->Observe(Seconds(queued));
-    predict_compute->Observe(Seconds(computed));
+    series_.predict_rows->Increment(static_cast<double>(rows));
+    series_.predict_queue->Observe(Seconds(queued));
+    series_.predict_compute->Observe(Seconds(computed));
   }
-
-  Counter *accepted, *rejected, *learned, *steps, *checkpoint_failures, *drift, *predict_rows;
-  Gauge *pending, *phase;
-  Histogram *step, *publish, *checkpoint, *predict_queue, *predict_compute;
 
  private:
+  const ModelSeries series_;
   const std::function<void()> give_back_;
 };
 
@@ -191,7 +198,7 @@ Metrics::Impl::Impl()
       rpc_handled(Counters(names::kRpcHandled, "RPCs ended, by status code.")),
       rpc_seconds(Histograms(names::kRpcSeconds, "From the start of an RPC to its status.")) {}
 
-Metrics::Impl::ModelSeries Metrics::Impl::AddSeries(const std::string& model) {
+ModelSeries Metrics::Impl::AddSeries(const std::string& model) {
   const prometheus::Labels labels = {{"model", model}};
   ModelSeries s;
   s.accepted = &accepted.Add(labels);
@@ -240,28 +247,14 @@ std::shared_ptr<ModelMetrics> Metrics::ForModel(const std::string& name) {
   if (entry.generation != 0) impl_->RemoveSeries(entry.series);
   entry.series = impl_->AddSeries(name);
   entry.generation = ++impl_->generations;
-  const auto metrics =
-      std::make_shared<ModelMetricsImpl>([impl = impl_, name, generation = entry.generation] {
+  const auto metrics = std::make_shared<ModelMetricsImpl>(
+      entry.series, [impl = impl_, name, generation = entry.generation] {
         absl::MutexLock relock(&impl->mutex);
         const auto it = impl->models.find(name);
         if (it == impl->models.end() || it->second.generation != generation) return;
         impl->RemoveSeries(it->second.series);
         impl->models.erase(it);
       });
-  metrics->accepted = entry.series.accepted;
-  metrics->rejected = entry.series.rejected;
-  metrics->learned = entry.series.learned;
-  metrics->steps = entry.series.steps;
-  metrics->checkpoint_failures = entry.series.checkpoint_failures;
-  metrics->drift = entry.series.drift;
-  metrics->predict_rows = entry.series.predict_rows;
-  metrics->pending = entry.series.pending;
-  metrics->phase = entry.series.phase;
-  metrics->step = entry.series.step;
-  metrics->publish = entry.series.publish;
-  metrics->checkpoint = entry.series.checkpoint;
-  metrics->predict_queue = entry.series.predict_queue;
-  metrics->predict_compute = entry.series.predict_compute;
   entry.metrics = metrics;
   return metrics;
 }
