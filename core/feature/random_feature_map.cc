@@ -87,24 +87,26 @@ void RandomFeatureMap::VisitPanels(
     uint64_t first_panel, size_t num_panels,
     absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const {
   const size_t panel_floats = kPanelWidth * input_dim_;
+  const size_t longest = std::max<size_t>(kScratchFloats / panel_floats, 1);
   FeaturePanels panels;
-  if (const float* kept = CachedBlock(first_panel / kPanelsPerBlock)) {
+  for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t offset = first_panel % kPanelsPerBlock;
-    panels.frequencies = kept + offset * panel_floats;
-    panels.phases = kept + kFeaturesPerBlock * input_dim_ + offset * kPanelWidth;
-    panels.num_panels = num_panels;
+    const size_t in_block = std::min<size_t>(kPanelsPerBlock - offset, end - first_panel);
+    if (const float* kept = CachedBlock(first_panel / kPanelsPerBlock)) {
+      panels.frequencies = kept + offset * panel_floats;
+      panels.phases = kept + kFeaturesPerBlock * input_dim_ + offset * kPanelWidth;
+      panels.num_panels = in_block;
+    } else {
+      panels.num_panels = std::min(longest, in_block);
+      const std::span<float> scratch =
+          ThreadFrequencies(panels.num_panels * (panel_floats + kPanelWidth));
+      float* const phases = scratch.data() + panels.num_panels * panel_floats;
+      Generate(first_panel, panels.num_panels, scratch.data(), phases);
+      panels.frequencies = scratch.data();
+      panels.phases = phases;
+    }
     visit(panels, first_panel);
-    return;
-  }
-  const size_t run = std::clamp<size_t>(kScratchFloats / panel_floats, 1, num_panels);
-  const std::span<float> scratch = ThreadFrequencies(run * (panel_floats + kPanelWidth));
-  float* const phases = scratch.data() + run * panel_floats;
-  for (size_t p = 0; p < num_panels; p += run) {
-    panels.num_panels = std::min(run, num_panels - p);
-    Generate(first_panel + p, panels.num_panels, scratch.data(), phases);
-    panels.frequencies = scratch.data();
-    panels.phases = phases;
-    visit(panels, first_panel + p);
+    first_panel += panels.num_panels;
   }
 }
 

@@ -58,8 +58,7 @@ class RandomFeatureMap {
   void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
                const float* coefficients, size_t num_outputs, double* sums) const;
 
-  // Features of panels [first_panel, first_panel + num_panels), all in one block. out:
-  // [panel][row][16].
+  // Features of panels [first_panel, first_panel + num_panels). out: [panel][row][16].
   void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
                 float* out) const;
 
@@ -69,7 +68,7 @@ class RandomFeatureMap {
                   uint64_t first_panel, size_t num_panels, std::span<float* const> out) const;
 
   // Calls visit(panels, first_panel) with the frequencies and phases of panels [first_panel,
-  // first_panel + num_panels), all in one block, in one or more runs in order.
+  // first_panel + num_panels), in order, in runs that lie in one block each.
   void VisitPanels(
       uint64_t first_panel, size_t num_panels,
       absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const;

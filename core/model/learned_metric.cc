@@ -61,27 +61,25 @@ void GradientsOfTile(const GradientModel& model, ConstMatrixView rows, uint64_t 
 
   std::vector<double> gradients(count * dim, 0.0), sums(count * dim);
   std::vector<float> sines, phases;
-  for (size_t block = 0; block < PanelsFor(model.num_features); block += kPanelsPerBlock) {
-    const size_t in_block = std::min(kPanelsPerBlock, PanelsFor(model.num_features) - block);
-    model.features->VisitPanels(block, in_block, [&](const FeaturePanels& visited, uint64_t first) {
-      FeaturePanels panels = visited;
-      panels.inverse_bandwidth = inverse_bandwidth;
-      phases.assign(visited.phases, visited.phases + visited.num_panels * kPanelWidth);
-      for (float& phase : phases) phase -= 0.25f;  // a quarter turn back: the sine
-      panels.phases = phases.data();
-      sines.resize(panels.num_panels * count * kPanelWidth);
-      CosineFeatures(panels, x, sines.data());
-      for (size_t p = 0; p < panels.num_panels; ++p) {
-        const float* weights = coefficients.data() + (first + p) * kPanelWidth;
-        for (size_t i = 0; i < count; ++i) {
-          float* lanes = sines.data() + (p * count + i) * kPanelWidth;
-          for (size_t l = 0; l < kPanelWidth; ++l) lanes[l] *= weights[l];
+  model.features->VisitPanels(
+      0, PanelsFor(model.num_features), [&](const FeaturePanels& visited, uint64_t first) {
+        FeaturePanels panels = visited;
+        panels.inverse_bandwidth = inverse_bandwidth;
+        phases.assign(visited.phases, visited.phases + visited.num_panels * kPanelWidth);
+        for (float& phase : phases) phase -= 0.25f;  // a quarter turn back: the sine
+        panels.phases = phases.data();
+        sines.resize(panels.num_panels * count * kPanelWidth);
+        CosineFeatures(panels, x, sines.data());
+        for (size_t p = 0; p < panels.num_panels; ++p) {
+          const float* weights = coefficients.data() + (first + p) * kPanelWidth;
+          for (size_t i = 0; i < count; ++i) {
+            float* lanes = sines.data() + (p * count + i) * kPanelWidth;
+            for (size_t l = 0; l < kPanelWidth; ++l) lanes[l] *= weights[l];
+          }
         }
-      }
-      FeatureSums(sines.data(), panels.num_panels, count, panels.frequencies, dim, sums.data());
-      for (size_t k = 0; k < sums.size(); ++k) gradients[k] += sums[k];
-    });
-  }
+        FeatureSums(sines.data(), panels.num_panels, count, panels.frequencies, dim, sums.data());
+        for (size_t k = 0; k < sums.size(); ++k) gradients[k] += sums[k];
+      });
   // d/dx of cos(2 pi (T x . frequency / bandwidth + phase)): frequencies are in turns.
   const double factor = -2 * std::numbers::pi * model.inverse_bandwidth;
   std::vector<float> raw(count * dim), mapped(count * dim);

@@ -84,13 +84,16 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
   });
 }
 
+TargetScaling Snapshot::ScalingOf(size_t k) const {
+  return k < resolved_.targets.size() ? resolved_.targets[k] : TargetScaling();
+}
+
 Prediction Snapshot::Link(std::span<const double> scores) const {
   Prediction prediction;
   prediction.scores.assign(scores.begin(), scores.end());
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < scores.size(); ++k) {
-      const TargetScaling scaling =
-          k < resolved_.targets.size() ? resolved_.targets[k] : TargetScaling();
+      const TargetScaling scaling = ScalingOf(k);
       prediction.values.push_back(scores[k] * scaling.scale + scaling.offset);
     }
     prediction.value = prediction.values[0];
@@ -141,8 +144,7 @@ absl::Status Snapshot::AppendLossTargets(const TargetView& target, std::vector<d
                                                    " targets; the model has ", num_outputs_));
   }
   for (size_t k = 0; k < num_outputs_; ++k) {
-    const TargetScaling scaling =
-        k < resolved_.targets.size() ? resolved_.targets[k] : TargetScaling();
+    const TargetScaling scaling = ScalingOf(k);
     out.push_back((target.values[k] - scaling.offset) / scaling.scale);
   }
   return absl::OkStatus();
@@ -166,12 +168,11 @@ void Snapshot::Assess(const SampleBatch& rows, Executor& executor, RowUncertaint
     }
     variance_metric_->Apply({x.data(), count, dimension}, mapped.data());
     const auto features = [&](const std::shared_ptr<const RandomFeatureMap>& map) {
-      std::vector<float> values(map == nullptr ? 0 : panels * count * kPanelWidth);
-      for (size_t p = 0; map != nullptr && p < panels; p += kPanelsPerBlock) {
-        map->Features(
-            {mapped.data(), count, dimension}, static_cast<float>(variance_inverse_bandwidth_), p,
-            std::min(kPanelsPerBlock, panels - p), values.data() + p * count * kPanelWidth);
-      }
+      std::vector<float> values;
+      if (map == nullptr) return values;
+      values.resize(panels * count * kPanelWidth);
+      map->Features({mapped.data(), count, dimension},
+                    static_cast<float>(variance_inverse_bandwidth_), 0, panels, values.data());
       return values;
     };
     const std::vector<float> one = features(first_map), two = features(second_map);

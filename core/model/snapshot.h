@@ -110,6 +110,8 @@ class Snapshot final : public RefCounted {
   friend class Trainer;
   Snapshot(std::shared_ptr<const Loss> loss, std::shared_ptr<const LabelTable> table)
       : loss_(std::move(loss)), table_(std::move(table)) {}
+  // Of target k; the identity before any row.
+  TargetScaling ScalingOf(size_t k) const;
   // Inputs that frequencies are needed for: the model's, or more where a sparse row has more.
   size_t DimensionFor(const SampleBatch& rows) const;
 

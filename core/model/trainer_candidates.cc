@@ -130,15 +130,7 @@ void Trainer::Impl::MaskedFeatures(const StreamWork& work, size_t first_panel, s
   for (const BandwidthWork& b : work.bandwidths) {
     inverse_bandwidths.push_back(static_cast<float>(1 / b.bandwidth));
   }
-  std::vector<float*> to(out.size());
-  for (size_t p = 0; p < num_panels;) {
-    const size_t panel = first_panel + p;
-    const size_t left_in_block = kPanelsPerBlock - panel % kPanelsPerBlock;
-    const size_t run = std::min(left_in_block, num_panels - p);
-    for (size_t b = 0; b < out.size(); ++b) to[b] = out[b] + p * panel_floats;
-    work.stream->features->FeaturesAt(work.x, inverse_bandwidths, panel, run, to);
-    p += run;
-  }
+  work.stream->features->FeaturesAt(work.x, inverse_bandwidths, first_panel, num_panels, out);
   const auto clear = [&](uint64_t feature) {
     for (float* features : out) {
       float* lanes = features + (feature / kPanelWidth - first_panel) * panel_floats;
@@ -189,7 +181,8 @@ void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
   }
 
   // Each step takes the next chunks for its Gram matrices, so that none is favoured.
-  const size_t num_chunks = FeatureChunks(num_features).size();
+  const FeatureChunks chunks(num_features);
+  const size_t num_chunks = chunks.size();
   const size_t first_gram = num_chunks == 0 ? 0 : state_.updates % num_chunks;
   const auto in_gram = [&](const BandwidthWork& bandwidth, size_t chunk) {
     return (chunk + num_chunks - first_gram) % num_chunks < bandwidth.gram_chunks;
@@ -201,7 +194,6 @@ void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
   }
 
   // Partial sums: [chunk][...], added in chunk order afterwards.
-  const FeatureChunks chunks(num_features);
   const size_t candidates = state_.candidates.size();
   std::vector<std::vector<double>> last(chunks.size() * candidates),
       average(chunks.size() * candidates);

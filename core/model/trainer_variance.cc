@@ -16,11 +16,8 @@ constexpr uint64_t kFirstChoiceRows = 1024;
 std::vector<float> FirstFeatures(const RandomFeatureMap& map, ConstMatrixView x,
                                  double inverse_bandwidth, size_t num_features) {
   std::vector<float> features(num_features * x.rows);
-  const size_t panels = num_features / kPanelWidth;
-  for (size_t p = 0; p < panels; p += kPanelsPerBlock) {
-    map.Features(x, static_cast<float>(inverse_bandwidth), p, std::min(kPanelsPerBlock, panels - p),
-                 features.data() + p * x.rows * kPanelWidth);
-  }
+  map.Features(x, static_cast<float>(inverse_bandwidth), 0, num_features / kPanelWidth,
+               features.data());
   return features;
 }
 
