@@ -20,8 +20,6 @@ constexpr double kQuantileRows = 20, kSlowestRate = 0.004, kFastestRate = 0.2;
 constexpr double kSmallestQuantile = 1e-12;
 constexpr double kOrderRows = 2048, kRowsBeforeOrder = 1024, kShortestRun = 16;
 
-double MeanOf(const DecayedMean& mean) { return mean.weight > 0 ? mean.sum / mean.weight : 0; }
-
 void Add(double value, double window, DecayedMean& mean) {
   const double keep = 1 - 1 / window;
   mean.sum = keep * mean.sum + value;
@@ -45,8 +43,8 @@ bool NoteLosses(std::span<const double> losses, uint64_t row, DriftState& state)
     ++state.rows;
   }
   if (state.rows < kRowsBeforeReports) return false;
-  if (MeanOf(state.exceeding) <= kReportShare) return false;
-  if (MeanOf(state.fast) <= kRatio * MeanOf(state.slow)) return false;
+  if (state.exceeding.Mean() <= kReportShare) return false;
+  if (state.fast.Mean() <= kRatio * state.slow.Mean()) return false;
   state.fast = state.slow = state.exceeding = {};
   state.rows = 0;
   ++state.reports;
@@ -73,7 +71,7 @@ void NoteLabels(std::span<const double> labels, DriftState& state) {
   // Chance as the shares of all labels so far give it: within a first long run this is 1.
   double expected = 0;
   for (const double weight : state.label_weights) expected += (weight / total) * (weight / total);
-  const double same = MeanOf(state.same_label);
+  const double same = state.same_label.Mean();
   const double run = state.same_label.weight / std::max(changes, 1.0);
   state.ordered = run > kShortestRun && same > expected + 0.5 * (1 - expected);
 }

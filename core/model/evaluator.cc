@@ -29,9 +29,7 @@ void Evaluator::Add(const Snapshot& snapshot, const SampleBatch& rows, Executor&
   std::vector<double> targets, weights(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     weights[i] = rows.weight(i);
-    if (loss.task() == Task::kNovelty) {
-      targets.push_back(snapshot.threshold());
-    } else if (!snapshot.AppendLossTargets(rows.target(i), targets).ok()) {
+    if (!snapshot.AppendLossTargets(rows.target(i), targets).ok()) {
       targets.push_back(std::numeric_limits<double>::quiet_NaN());
     }
   }

@@ -188,7 +188,7 @@ std::array<uint8_t, 16> Trainer::Impl::CurrentFingerprint() const {
 
 ModelPhase Trainer::Impl::phase() const {
   if (!state_.warm) return ModelPhase::kWarmingUp;
-  const bool full = state_.warm && state_.num_features >= FeatureLimit();
+  const bool full = state_.num_features >= FeatureLimit();
   return full && config_.when_full == WhenFull::kFreeze ? ModelPhase::kFrozen
                                                         : ModelPhase::kLearning;
 }

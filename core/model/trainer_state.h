@@ -18,6 +18,8 @@ namespace kernelstream {
 struct DecayedMean {
   double sum = 0;
   double weight = 0;
+
+  double Mean() const { return weight > 0 ? sum / weight : 0; }  // 0 before the first row
 };
 
 // Running predict-then-learn errors of one coefficient set.

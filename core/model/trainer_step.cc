@@ -36,6 +36,16 @@ constexpr uint64_t kRowsToNewMetric = 4096;
 // The shadow that does not replay has to be this much better before the reservoir is emptied.
 constexpr double kFlushRatio = 0.9;
 
+// Sets the average to the last coefficients.
+void RestartAverage(CandidateState& c) {
+  for (size_t i = 0; i < c.last.values.size(); ++i) {
+    c.average.values[i] = static_cast<float>(c.last.scale * c.last.values[i]);
+  }
+  c.average.validation = c.last.validation;
+  c.average.threshold = c.last.threshold;
+  c.steps_since_restart = 0;
+}
+
 }  // namespace
 
 absl::Status Trainer::Impl::NoteTargetSize(const TargetView& target) {
@@ -227,12 +237,7 @@ void Trainer::Impl::UpdateAverage(CandidateState& c) {
   }
   if (uniform || c.steps_since_restart <= kStepsBeforeRestart) return;
   if (RecentLoss(c.last.validation) < kRestartRatio * RecentLoss(c.average.validation)) {
-    for (size_t i = 0; i < c.last.values.size(); ++i) {
-      c.average.values[i] = static_cast<float>(c.last.scale * c.last.values[i]);
-    }
-    c.average.validation = c.last.validation;
-    c.average.threshold = c.last.threshold;
-    c.steps_since_restart = 0;
+    RestartAverage(c);
   }
 }
 
@@ -303,12 +308,7 @@ void Trainer::Impl::ForgetBeforeDrift() {
       mean->sum *= kOldLossesAfterDrift;
       mean->weight *= kOldLossesAfterDrift;
     }
-    if (!keeps_average()) continue;
-    for (size_t i = 0; i < c.last.values.size(); ++i) {
-      c.average.values[i] = static_cast<float>(c.last.scale * c.last.values[i]);
-    }
-    c.average.validation = c.last.validation;
-    c.steps_since_restart = 0;
+    if (keeps_average()) RestartAverage(c);
   }
   if (state_.next_generation_row != 0) {
     state_.next_generation_row =

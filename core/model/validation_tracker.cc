@@ -9,8 +9,6 @@
 namespace kernelstream {
 namespace {
 
-double MeanOf(const DecayedMean& mean) { return mean.weight > 0 ? mean.sum / mean.weight : 0; }
-
 bool IsWrong(const Loss& loss, std::span<const double> scores, double target) {
   if (loss.task() == Task::kBinary) return (scores[0] > 0) != (target > 0);
   const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
@@ -57,18 +55,18 @@ ValidationMetrics MetricsOf(const Loss& loss, const ValidationState& state, doub
   const double rows = std::max(1.0, static_cast<double>(state.rows));
   const double square = target_scale * target_scale;
   ValidationMetrics metrics;
-  metrics.recent_loss = MeanOf(state.recent_loss);
+  metrics.recent_loss = state.recent_loss.Mean();
   metrics.mean_loss = state.total_loss / rows;
-  metrics.recent_error_rate = MeanOf(state.recent_errors);
+  metrics.recent_error_rate = state.recent_errors.Mean();
   metrics.mean_error_rate = state.total_errors / rows;
-  metrics.recent_squared_error = MeanOf(state.recent_squares) * square;
+  metrics.recent_squared_error = state.recent_squares.Mean() * square;
   metrics.mean_squared_error = state.total_squares / rows * square;
   metrics.rows = state.rows;
   return metrics;
 }
 
 double RecentLoss(const ValidationState& state) {
-  return state.rows == 0 ? std::numeric_limits<double>::infinity() : MeanOf(state.recent_loss);
+  return state.rows == 0 ? std::numeric_limits<double>::infinity() : state.recent_loss.Mean();
 }
 
 }  // namespace kernelstream
