@@ -151,6 +151,7 @@ void UpdateOutputs(size_t outputs, const float* features, size_t num_panels, siz
 
 void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows,
                          const float* weights, size_t num_outputs, float* coefficients) {
+  if (rows == 0) return;
   // A few panels at a time, so that their features are still in the first-level cache for the next
   // outputs.
   constexpr size_t kPanels = PanelsPerTile(1);

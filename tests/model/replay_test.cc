@@ -6,7 +6,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr size_t kRows = 1000, kDim = 6;
+constexpr size_t kRows = 500, kDim = 6;
 
 struct Problem {
   std::string loss, rule;
@@ -16,7 +16,7 @@ class Replay : public testing::TestWithParam<Problem> {
  protected:
   ModelConfig Config() const {
     ModelConfig config = SmallConfig(GetParam().loss, GetParam().rule);
-    config.max_features = 3000;  // three chunks
+    config.max_features = 2100;  // three chunks
     config.block_features = 200;
     return config;
   }
@@ -52,7 +52,7 @@ TEST_P(Replay, IsTheSameAfterSaveAndRestoreAnywhere) {
   const ModelConfig config = Config();
   const SampleBatch rows = Rows();
   const auto expected = Undisturbed();
-  for (const size_t stop : {32, 64, 96, 320, 960}) {
+  for (const size_t stop : {32, 64, 96, 320, 480}) {
     auto trainer = MakeTrainer(config);
     Feed(*trainer, config, rows, 0, stop);
     const TrainerState state = trainer->Save();
