@@ -91,13 +91,12 @@ void RandomFeatureMap::VisitPanels(
   FeaturePanels panels;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t offset = first_panel % kPanelsPerBlock;
-    const size_t in_block = std::min<size_t>(kPanelsPerBlock - offset, end - first_panel);
+    panels.num_panels =
+        std::min({longest, size_t{kPanelsPerBlock - offset}, size_t{end - first_panel}});
     if (const float* kept = CachedBlock(first_panel / kPanelsPerBlock)) {
       panels.frequencies = kept + offset * panel_floats;
       panels.phases = kept + kFeaturesPerBlock * input_dim_ + offset * kPanelWidth;
-      panels.num_panels = in_block;
     } else {
-      panels.num_panels = std::min(longest, in_block);
       const std::span<float> scratch =
           ThreadFrequencies(panels.num_panels * (panel_floats + kPanelWidth));
       float* const phases = scratch.data() + panels.num_panels * panel_floats;

@@ -68,7 +68,8 @@ class RandomFeatureMap {
                   uint64_t first_panel, size_t num_panels, std::span<float* const> out) const;
 
   // Calls visit(panels, first_panel) with the frequencies and phases of panels [first_panel,
-  // first_panel + num_panels), in order, in runs that lie in one block each.
+  // first_panel + num_panels), in order, in runs that lie in one block each. The runs are the same
+  // whether a block is kept or generated, so sums over runs have the same bits.
   void VisitPanels(
       uint64_t first_panel, size_t num_panels,
       absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const;
