@@ -45,6 +45,74 @@ std::vector<std::vector<float>>& ThreadFeatures(size_t bandwidths, size_t floats
   return buffers;
 }
 
+// Models with fewer outputs than this are summed and moved together with others of their bandwidth:
+// features are read once, and the copies are small.
+constexpr size_t kFewOutputs = 8;
+
+// Coefficients of several models over the same panels, [panel][model][output][16]; scratch of this
+// thread.
+template <typename Pointer>
+std::vector<float>& Packed(std::span<const Pointer> coefficients, size_t num_panels, size_t width) {
+  thread_local std::vector<float> packed;
+  const size_t models = coefficients.size(), floats = num_panels * models * width;
+  if (packed.size() < floats) packed.resize(floats);
+  for (size_t p = 0; p < num_panels; ++p) {
+    for (size_t m = 0; m < models; ++m) {
+      std::copy_n(coefficients[m] + p * width, width, packed.data() + (p * models + m) * width);
+    }
+  }
+  return packed;
+}
+
+// sums[m] = FeatureSums with coefficients[m], bit for bit.
+void SumTogether(const float* features, size_t num_panels, size_t rows,
+                 std::span<const float* const> coefficients, size_t outputs,
+                 std::span<std::vector<double>* const> sums) {
+  const size_t models = coefficients.size(), width = outputs * kPanelWidth;
+  for (std::vector<double>* of_model : sums) of_model->resize(rows * outputs);
+  if (models == 1 || outputs >= kFewOutputs) {
+    for (size_t m = 0; m < models; ++m) {
+      FeatureSums(features, num_panels, rows, coefficients[m], outputs, sums[m]->data());
+    }
+    return;
+  }
+  std::vector<float>& packed = Packed(coefficients, num_panels, width);
+  std::vector<double> together(rows * models * outputs);
+  FeatureSums(features, num_panels, rows, packed.data(), models * outputs, together.data());
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t m = 0; m < models; ++m) {
+      std::copy_n(together.data() + (i * models + m) * outputs, outputs,
+                  sums[m]->data() + i * outputs);
+    }
+  }
+}
+
+// AddWeightedFeatures with weights[m] to coefficients[m], bit for bit.
+void MoveTogether(const float* features, size_t num_panels, size_t rows,
+                  std::span<const float* const> weights, size_t outputs,
+                  std::span<float* const> coefficients) {
+  const size_t models = coefficients.size(), width = outputs * kPanelWidth;
+  if (models == 1 || outputs >= kFewOutputs) {
+    for (size_t m = 0; m < models; ++m) {
+      AddWeightedFeatures(features, num_panels, rows, weights[m], outputs, coefficients[m]);
+    }
+    return;
+  }
+  std::vector<float> together(rows * models * outputs);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t m = 0; m < models; ++m) {
+      std::copy_n(weights[m] + i * outputs, outputs, together.data() + (i * models + m) * outputs);
+    }
+  }
+  std::vector<float>& packed = Packed(coefficients, num_panels, width);
+  AddWeightedFeatures(features, num_panels, rows, together.data(), models * outputs, packed.data());
+  for (size_t p = 0; p < num_panels; ++p) {
+    for (size_t m = 0; m < models; ++m) {
+      std::copy_n(packed.data() + (p * models + m) * width, width, coefficients[m] + p * width);
+    }
+  }
+}
+
 }  // namespace
 
 void Trainer::Impl::GrowOutputs(uint32_t outputs) {
@@ -212,18 +280,16 @@ void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
       }
       MaskedFeatures(stream, chunk.first_panel, chunk.num_panels, 0, num_features, out);
       for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
+        std::vector<const float*> coefficients;
+        std::vector<std::vector<double>*> sums;
         for (const size_t c : stream.bandwidths[b].candidates) {
-          const CandidateState& candidate = state_.candidates[c];
-          std::vector<double>& sums = last[i * candidates + c];
-          sums.resize(rows * outputs);
-          FeatureSums(out[b], chunk.num_panels, rows, candidate.last.values.data() + offset,
-                      outputs, sums.data());
+          coefficients.push_back(state_.candidates[c].last.values.data() + offset);
+          sums.push_back(&last[i * candidates + c]);
           if (!with_averages) continue;
-          std::vector<double>& average_sums = average[i * candidates + c];
-          average_sums.resize(rows * outputs);
-          FeatureSums(out[b], chunk.num_panels, rows, candidate.average.values.data() + offset,
-                      outputs, average_sums.data());
+          coefficients.push_back(state_.candidates[c].average.values.data() + offset);
+          sums.push_back(&average[i * candidates + c]);
         }
+        SumTogether(out[b], chunk.num_panels, rows, coefficients, outputs, sums);
         if (in_gram(stream.bandwidths[b], i)) {
           std::vector<float>& gram = grams[i * bandwidths + next];
           gram.resize(rows * rows);
@@ -378,25 +444,32 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     const size_t panels = chunks[i].num_panels;
     const StreamWork* made = nullptr;  // stream whose features are in the scratch
     std::vector<std::vector<float>>* scratch = nullptr;
-    for (const Job& job : jobs) {
-      const BandwidthWork& bandwidth = job.stream->bandwidths[job.bandwidth];
+    for (size_t first = 0; first < jobs.size();) {
+      const StreamWork& stream = *jobs[first].stream;
+      const size_t b = jobs[first].bandwidth;
       const float* features = nullptr;
-      if (bandwidth.features != nullptr) {
-        features = bandwidth.features + panel * panel_floats;
+      if (stream.bandwidths[b].features != nullptr) {
+        features = stream.bandwidths[b].features + panel * panel_floats;
       } else {
-        const size_t bandwidths = job.stream->bandwidths.size();
-        if (made != job.stream) {
-          made = job.stream;
-          scratch = &ThreadFeatures(bandwidths, panels * panel_floats);
+        if (made != &stream) {
+          made = &stream;
+          scratch = &ThreadFeatures(stream.bandwidths.size(), panels * panel_floats);
           std::vector<float*> out;
-          for (size_t b = 0; b < bandwidths; ++b) out.push_back((*scratch)[b].data());
-          MaskedFeatures(*job.stream, panel, panels, range.begin, end, out);
+          for (std::vector<float>& of_bandwidth : *scratch) out.push_back(of_bandwidth.data());
+          out.resize(stream.bandwidths.size());
+          MaskedFeatures(stream, panel, panels, range.begin, end, out);
         }
-        features = (*scratch)[job.bandwidth].data();
+        features = (*scratch)[b].data();
       }
-      AddWeightedFeatures(
-          features, panels, rows, job.dual.data(), outputs,
-          state_.candidates[job.candidate].last.values.data() + panel * outputs * kPanelWidth);
+      std::vector<float*> coefficients;
+      std::vector<const float*> duals;
+      for (; first < jobs.size() && jobs[first].stream == &stream && jobs[first].bandwidth == b;
+           ++first) {
+        CandidateState& candidate = state_.candidates[jobs[first].candidate];
+        coefficients.push_back(candidate.last.values.data() + panel * outputs * kPanelWidth);
+        duals.push_back(jobs[first].dual.data());
+      }
+      MoveTogether(features, panels, rows, duals, outputs, coefficients);
     }
   });
 }
