@@ -110,4 +110,47 @@ double PortableLog1p(double x) {
   return AddLog(split.exponent, split.mantissa - 1, lost / u);
 }
 
+double PortableTanPi(double x) {
+  // Taylor series of sin(pi x) / x and cos(pi x) in x^2 <= 1/16.
+  constexpr double kSine[] = {0x1.921fb54442d18p+1,  -0x1.4abbce625be53p+2, 0x1.466bc6775aae2p+1,
+                              -0x1.32d2cce62bd86p-1, 0x1.50783487ee782p-4,  -0x1.e3074fde8871fp-8,
+                              0x1.e8f434d018d63p-12, -0x1.6fadb9f155744p-16};
+  constexpr double kCosine[] = {
+      0x1.0000000000000p+0,  -0x1.3bd3cc9be45dep+2,  0x1.03c1f081b5ac4p+2,
+      -0x1.55d3c7e3cbffap+0, 0x1.e1f506891babbp-3,   -0x1.a6d1f2a204a8cp-6,
+      0x1.f9d38a3763cc3p-10, -0x1.b6e24f44b128fp-14, 0x1.20c62c2f2d7f5p-18};
+  const double z = x * x;
+  double sine = 0, cosine = 0;
+  for (int n = 7; n >= 0; --n) sine = sine * z + kSine[n];
+  for (int n = 8; n >= 0; --n) cosine = cosine * z + kCosine[n];
+  return x * sine / cosine;
+}
+
+double PortableAtan2(double y, double x) {
+  constexpr double kQuarterPi = 0x1.921fb54442d18p-1;
+  if (x == 0 && y == 0) return 0;
+  const double t = y < x ? y / x : x / y;
+  // atan(t) = pi / 4 + atan((t - 1) / (t + 1)): |s| <= tan(pi / 8).
+  const bool is_large = t > 0x1.a82799fcef32cp-2;
+  const double s = is_large ? (t - 1) / (t + 1) : t;
+  const double z = -s * s;
+  double sum = 0;  // the first neglected term is below 2^-57
+  for (int n = 43; n >= 3; n -= 2) sum = z * (sum + 1.0 / n);
+  const double angle = (s + s * sum) + (is_large ? kQuarterPi : 0);
+  return y < x ? angle : 2 * kQuarterPi - angle;
+}
+
+double PortableLogGamma(double x) {
+  // Gamma(x) = Gamma(x + n) / (x (x + 1) ... (x + n - 1)); Stirling's series from 15 on.
+  double product = 1;
+  while (x < 15) product *= x, x += 1;
+  constexpr double kStirling[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
+                                  1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
+  const double inverse = 1 / x, square = inverse * inverse;
+  double series = 0;
+  for (int n = 7; n >= 0; --n) series = series * square + kStirling[n];
+  constexpr double kHalfLogTwoPi = 0x1.d67f1c864beb5p-1;
+  return (x - 0.5) * PortableLog(x) - x + kHalfLogTwoPi + series * inverse - PortableLog(product);
+}
+
 }  // namespace kernelstream

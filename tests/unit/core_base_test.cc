@@ -122,6 +122,31 @@ TEST(PortableMath, HandlesTheEndsOfTheRange) {
   EXPECT_TRUE(std::isnan(PortableLog1p(kNan)));
 }
 
+TEST(PortableTanPi, IsWithinThreeUlps) {
+  for (int i = -1000; i <= 1000; ++i) {
+    const double x = i * 0.00025, expected = std::tan(std::acos(-1.0) * x);
+    EXPECT_NEAR(PortableTanPi(x), expected, 0x1p-51 * std::abs(expected) + 0x1p-70) << x;
+  }
+}
+
+TEST(PortableAtan2, IsWithinThreeUlps) {
+  for (int i = -300; i <= 300; ++i) {
+    const double t = std::exp(i * 0.1), expected = std::atan(t);
+    EXPECT_NEAR(PortableAtan2(t, 1), expected, 3 * 0x1p-53 * expected) << t;
+    EXPECT_NEAR(PortableAtan2(3 * t, 3), expected, 4 * 0x1p-53 * expected) << t;
+  }
+  EXPECT_EQ(PortableAtan2(0, 0), 0);
+  EXPECT_EQ(PortableAtan2(0, 2), 0);
+  EXPECT_EQ(PortableAtan2(2, 0), std::acos(0.0));
+}
+
+TEST(PortableLogGamma, StaysWithinItsBound) {
+  for (int i = -400; i <= 700; ++i) {
+    const double x = std::exp(i * 0.01), expected = std::lgamma(x);
+    EXPECT_NEAR(PortableLogGamma(x), expected, 2e-14 * std::max(1.0, std::abs(expected))) << x;
+  }
+}
+
 TEST(PortableMath, HasTheSameBitsEverywhere) {
   Digest128 digest;
   for (uint32_t i = 0; i < 10000; ++i) {
