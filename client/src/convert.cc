@@ -17,7 +17,7 @@ static_assert(static_cast<int>(Standardize::kOff) == v1::STANDARDIZE_OFF);
 static_assert(static_cast<int>(InputMetric::kAuto) == v1::INPUT_METRIC_AUTO);
 static_assert(static_cast<int>(InputMetric::kFull) == v1::INPUT_METRIC_FULL);
 static_assert(static_cast<int>(StreamOrder::kOrdered) == v1::STREAM_ORDER_ORDERED);
-static_assert(static_cast<int>(WarningKind::kOrdered) == v1::Warning::KIND_ORDERED);
+static_assert(static_cast<int>(WarningKind::kConstantInputs) == v1::Warning::KIND_CONSTANT_INPUTS);
 static_assert(static_cast<int>(Phase::kWarmingUp) == v1::PHASE_WARMING_UP);
 static_assert(static_cast<int>(Phase::kFailed) == v1::PHASE_FAILED);
 static_assert(static_cast<int>(AckLevel::kApplied) == v1::ACK_LEVEL_APPLIED);

@@ -101,7 +101,7 @@ bool InputScaling::ShareOneUnit(ConstMatrixView rows) {
   return varying >= kFewestColumnsOfOneUnit && 2 * reaching >= varying;
 }
 
-void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const {
+void Densify(const RowView& row, size_t dimension, float* out) {
   if (row.sparse) {
     std::fill(out, out + dimension, 0.0f);
     for (size_t i = 0; i < row.indices.size(); ++i) out[row.indices[i]] = row.values[i];
@@ -109,6 +109,10 @@ void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const
     std::copy(row.values.begin(), row.values.end(), out);
     std::fill(out + row.values.size(), out + dimension, 0.0f);
   }
+}
+
+void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const {
+  Densify(row, dimension, out);
   const size_t scaled = std::min(dimension, shift_.size());
   for (size_t j = 0; j < scaled; ++j) {
     const bool standardized = shift_[j] != 0 || inverse_scale_[j] != 1;
@@ -131,11 +135,10 @@ TargetScaling TargetScaling::FromTargets(std::span<const double> targets) {
     for (double& value : values) value = std::clamp(value, median - reach, median + reach);
   }
   const Moments moments = MomentsOf(values);
-  TargetScaling scaling;
-  scaling.offset = moments.mean;
   const double size = std::max(std::abs(values.front()), std::abs(values.back()));
-  scaling.scale = moments.deviation > 1e-12 * size ? moments.deviation : 1;
-  return scaling;
+  // Of a constant the mean has a rounding error, which losses with a kink would take for a residual.
+  if (!(moments.deviation > 1e-12 * size)) return {.offset = median, .scale = 1};
+  return {.offset = moments.mean, .scale = moments.deviation};
 }
 
 }  // namespace kernelstream

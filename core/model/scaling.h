@@ -18,15 +18,19 @@ inline constexpr float kInputClip = 8.0f;
 // argument.
 inline constexpr float kRawInputClip = 1e6f;
 
+// The row's values as they were sent, 0 where it has none. Writes `dimension` values;
+// row.MinDimension() <= dimension.
+void Densify(const RowView& row, size_t dimension, float* out);
+
 // Immutable. Row -> dense standardised row: (x - shift) * inverse_scale, clipped. Coordinates
 // beyond the scale vectors are used as they come.
 class InputScaling {
  public:
   // Uses inputs as they come.
   InputScaling() = default;
-  // Frozen from warm-up rows [rows, dim]: columns of zeros and ones are left alone; otherwise the
-  // shift is the median and the scale the interquartile range / 1.349 (mean and standard deviation
-  // where that is 0; 1 where the column is constant).
+  // Frozen from warm-up rows [rows, dim], as they were sent: columns of zeros and ones are left
+  // alone; otherwise the shift is the median and the scale the interquartile range / 1.349 (mean
+  // and standard deviation where that is 0; 1 where the column is constant).
   static InputScaling FromRows(ConstMatrixView rows);
   // True if the columns look like readings of one instrument (pixels, histogram bins): no value is
   // negative and at least half of the columns that vary reach half of the largest value of all.
@@ -53,7 +57,7 @@ struct TargetScaling {
   double offset = 0;
   double scale = 1;
   // Mean and standard deviation after values beyond 10 interquartile ranges from the median were
-  // pulled in; scale 1 for constant targets.
+  // pulled in; the value itself and scale 1 for constant targets.
   static TargetScaling FromTargets(std::span<const double> targets);
 };
 

@@ -12,8 +12,6 @@
 namespace kernelstream {
 namespace {
 
-// Row losses a served model shows before a report is old news.
-constexpr uint64_t kDriftNewsRows = 16384;
 // Held-out rows, the last ones, that the served threshold of a novelty model is taken from.
 constexpr size_t kThresholdRows = 2048;
 
@@ -25,6 +23,13 @@ std::vector<double> TargetColumn(const SampleBatch& rows, size_t k) {
     column[i] = target.kind == TargetKind::kVector ? target.values[k] : target.value;
   }
   return column;
+}
+
+bool AllRowsEqual(ConstMatrixView x) {
+  for (size_t i = 1; i < x.rows; ++i) {
+    if (!std::ranges::equal(x.row(i), x.row(0))) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -227,27 +232,25 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   const size_t dimension = state_.input_dim;
   std::vector<float> inputs(rows.size() * dimension);
-  const InputScaling raw;
   for (size_t i = 0; i < rows.size(); ++i) {
-    raw.Apply(rows.row(i), dimension, inputs.data() + i * dimension);
+    Densify(rows.row(i), dimension, inputs.data() + i * dimension);
   }
   const ConstMatrixView x(inputs.data(), rows.size(), dimension);
   const bool standardize =
       config_.standardize == Standardize::kOn ||
       (config_.standardize == Standardize::kAuto && !InputScaling::ShareOneUnit(x));
-  if (standardize) {
-    const InputScaling scaling = InputScaling::FromRows(x);
-    state_.input_shift = scaling.shift();
-    state_.input_inverse_scale = scaling.inverse_scale();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      scaling.Apply(rows.row(i), dimension, inputs.data() + i * dimension);
-    }
+  const InputScaling scaling = standardize ? InputScaling::FromRows(x) : InputScaling();
+  state_.input_shift = scaling.shift();
+  state_.input_inverse_scale = scaling.inverse_scale();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    scaling.Apply(rows.row(i), dimension, inputs.data() + i * dimension);
   }
+  state_.constant_inputs = AllRowsEqual(x);
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
-      const TargetScaling scaling = TargetScaling::FromTargets(TargetColumn(rows, k));
-      state_.target_offsets.push_back(scaling.offset);
-      state_.target_scales.push_back(scaling.scale);
+      const TargetScaling target = TargetScaling::FromTargets(TargetColumn(rows, k));
+      state_.target_offsets.push_back(target.offset);
+      state_.target_scales.push_back(target.scale);
     }
   }
 
@@ -295,25 +298,6 @@ void Trainer::Impl::FinishWarmUp() {
     ++state_.step;
     Learn(rows, i, std::min<size_t>(config_.batch_rows, rows.size() - i));
   }
-}
-
-std::vector<ModelWarning> Trainer::Impl::Warnings() const {
-  std::vector<ModelWarning> warnings;
-  if (state_.drift.reports > 0 &&
-      state_.rows_learned - state_.drift.last_report_row < kDriftNewsRows) {
-    warnings.push_back(
-        {.kind = WarningKind::kDrift,
-         .text = absl::StrCat("the model's errors rose suddenly after row ",
-                              state_.drift.last_report_row,
-                              ": what the rows show has changed, or bad rows came in")});
-  }
-  if (state_.drift.ordered) {
-    warnings.push_back(
-        {.kind = WarningKind::kOrdered,
-         .text = "rows arrive sorted by label, so the model forgets the labels it does not see: "
-                 "shuffle them, or create the model with replay and order ORDERED"});
-  }
-  return warnings;
 }
 
 double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {

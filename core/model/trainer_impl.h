@@ -58,6 +58,7 @@ class Trainer::Impl {
   TrainerState Save() const;
   std::array<uint8_t, 16> CurrentFingerprint() const;
   ModelPhase phase() const;
+  // trainer_warnings.cc. A function of config and state.
   std::vector<ModelWarning> Warnings() const;
 
   const TrainerState& state() const { return state_; }
@@ -183,6 +184,10 @@ class Trainer::Impl {
   void MakeVariance();
   void StartVariance();
   Stream SecondStream(const Stream& stream) const;
+
+  // trainer_warnings.cc: empty without a reason to warn.
+  std::string OneLabelText() const;
+  std::string ConstantTargetText() const;
 
   // trainer_race.cc: who is served, who stays, who joins.
   Choice ServedChoice() const;

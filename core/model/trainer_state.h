@@ -107,6 +107,7 @@ struct TrainerState {
   bool warm = false;   // the warm-up has ended
   SampleBatch warmup;  // rows kept so far, empty once warm
   std::vector<float> input_shift, input_inverse_scale;
+  bool constant_inputs = false;  // the warm-up rows were all equal, once scaled
   // Regression: of each target, once warm.
   std::vector<double> target_offsets, target_scales;
   // kDensityRatio: weight of the rows so far of denominator and numerator.

@@ -16,6 +16,23 @@ constexpr int kOverheadRatio = 20;
 constexpr absl::Duration kCutRetry = absl::Seconds(1);
 constexpr absl::Duration kCheckpointRetry = absl::Seconds(10);
 
+// What the log calls it.
+const char* EventOf(WarningKind kind) {
+  switch (kind) {
+    case WarningKind::kDrift:
+      return "drift";
+    case WarningKind::kOrdered:
+      return "ordered_stream";
+    case WarningKind::kOneLabel:
+      return "one_label";
+    case WarningKind::kConstantTarget:
+      return "constant_target";
+    case WarningKind::kConstantInputs:
+      return "constant_inputs";
+  }
+  return "warning";
+}
+
 }  // namespace
 
 absl::Time HostedModel::RunSlice() {
@@ -160,7 +177,7 @@ void HostedModel::ReportWarnings(const Snapshot& snapshot) {
     kinds.insert(warning.kind);
     const bool again = warning.kind == WarningKind::kDrift && drifts > known;
     if (!again && warned_.contains(warning.kind)) continue;
-    Log(LogLevel::kWarning, warning.kind == WarningKind::kDrift ? "drift" : "ordered_stream",
+    Log(LogLevel::kWarning, EventOf(warning.kind),
         {{"model", name()}, {"step", snapshot.step()}, {"what", warning.text}});
   }
   drift_reports_ = drifts;

@@ -93,6 +93,12 @@ v1::Warning::Kind WarningKindToWire(WarningKind kind) {
       return v1::Warning::KIND_DRIFT;
     case WarningKind::kOrdered:
       return v1::Warning::KIND_ORDERED;
+    case WarningKind::kOneLabel:
+      return v1::Warning::KIND_ONE_LABEL;
+    case WarningKind::kConstantTarget:
+      return v1::Warning::KIND_CONSTANT_TARGET;
+    case WarningKind::kConstantInputs:
+      return v1::Warning::KIND_CONSTANT_INPUTS;
   }
   return v1::Warning::KIND_UNSPECIFIED;
 }

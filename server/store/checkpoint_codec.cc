@@ -257,6 +257,7 @@ std::string EncodeCheckpoint(const TrainerState& state) {
   record.set_next_prune_row(state.next_prune_row);
   record.set_learned_since_warm(state.learned_since_warm);
   record.set_pruned(state.pruned);
+  record.set_constant_inputs(state.constant_inputs);
   record.set_recent_previous_rows(state.recent.previous.size());
   record.set_recent_current_rows(state.recent.current.size());
   v1::ReservoirRecord& reservoir = *record.mutable_reservoir();
@@ -331,6 +332,7 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes, RowCounts
   state.next_prune_row = record.next_prune_row();
   state.learned_since_warm = record.learned_since_warm();
   state.pruned = record.pruned();
+  state.constant_inputs = record.constant_inputs();
   state.reservoir.seen = record.reservoir().seen();
   state.reservoir.draws = record.reservoir().draws();
   state.reservoir.flushes = record.reservoir().flushes();

@@ -1,4 +1,4 @@
-// What a trainer promises about its life: warm-up, growth, labels, odd data.
+// What a trainer promises about its life: warm-up, growth, labels.
 #include "tests/model/model_support.h"
 
 namespace kernelstream {
@@ -178,47 +178,6 @@ TEST(Trainer, OneWildTargetBeforeTheScaleIsKnownDoesNoLastingHarm) {
   const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
   EXPECT_LT(snapshot->resolved().target_scale, 10);
   EXPECT_LT(snapshot->validation().recent_squared_error, 0.5);
-}
-
-TEST(Trainer, OddDataGivesFiniteAnswers) {
-  struct Odd {
-    const char* what;
-    float (*value)(size_t i, size_t j);
-  };
-  const Odd odds[] = {
-      {"all rows equal", [](size_t, size_t) { return 3.0f; }},
-      {"all zero", [](size_t, size_t) { return 0.0f; }},
-      {"one constant column",
-       [](size_t i, size_t j) { return j == 0 ? 7.0f : static_cast<float>(i % 13); }},
-      {"scales a million apart",
-       [](size_t i, size_t j) { return static_cast<float>(i % 17) * (j == 0 ? 1e-6f : 1e6f); }},
-      {"huge values", [](size_t i, size_t) { return i % 2 == 0 ? 1e30f : -1e30f; }},
-      {"denormals", [](size_t i, size_t) { return i % 2 == 0 ? 1e-42f : 0.0f; }},
-  };
-  for (const Odd& odd : odds) {
-    for (const std::string loss : {"square", "logistic", "softmax"}) {
-      for (const Standardize standardize : {Standardize::kAuto, Standardize::kOff}) {
-        ModelConfig config = SmallConfig(loss);
-        config.standardize = standardize;
-        SampleBatch rows;
-        for (size_t i = 0; i < 300; ++i) {
-          float* x = rows.AddDense(4);
-          for (size_t j = 0; j < 4; ++j) x[j] = odd.value(i, j);
-          if (loss == "softmax") {
-            rows.SetLabel("only");
-          } else {
-            rows.SetTarget(1);  // one class, or a constant target
-          }
-        }
-        auto trainer = MakeTrainer(config);
-        Feed(*trainer, config, rows, 0, rows.size());
-        for (const double score : Scores(*trainer, rows)) {
-          EXPECT_TRUE(std::isfinite(score)) << odd.what << " " << loss;
-        }
-        EXPECT_TRUE(std::isfinite(trainer->MakeSnapshot()->validation().mean_loss)) << odd.what;
-      }
-    }
-  }
 }
 
 TEST(Trainer, ResolvesWhatTheConfigLeavesOpen) {

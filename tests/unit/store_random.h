@@ -227,6 +227,7 @@ class Random {
     state.next_prune_row = Bits();
     state.learned_since_warm = Bits();
     state.pruned = Coin();
+    state.constant_inputs = Coin();
     if (Coin()) state.recent = {Rows(30), Rows(30)};
     if (Coin()) state.reservoir = {Rows(30), Bits(), Bits(), Bits()};
     if (Coin()) state.drift = Drift();
@@ -332,12 +333,12 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
   return Same(a.candidates, b.candidates) && Same(a.generations, b.generations) &&
          a.next_generation == b.next_generation && a.next_generation_row == b.next_generation_row &&
          a.next_prune_row == b.next_prune_row && a.learned_since_warm == b.learned_since_warm &&
-         a.pruned == b.pruned && Same(a.recent.previous, b.recent.previous) &&
-         Same(a.recent.current, b.recent.current) && Same(a.reservoir.rows, b.reservoir.rows) &&
-         a.reservoir.seen == b.reservoir.seen && a.reservoir.draws == b.reservoir.draws &&
-         a.reservoir.flushes == b.reservoir.flushes && Same(a.drift, b.drift) &&
-         a.metrics == b.metrics && a.step == b.step && a.updates == b.updates &&
-         a.sequence == b.sequence && a.rows_learned == b.rows_learned &&
+         a.pruned == b.pruned && a.constant_inputs == b.constant_inputs &&
+         Same(a.recent.previous, b.recent.previous) && Same(a.recent.current, b.recent.current) &&
+         Same(a.reservoir.rows, b.reservoir.rows) && a.reservoir.seen == b.reservoir.seen &&
+         a.reservoir.draws == b.reservoir.draws && a.reservoir.flushes == b.reservoir.flushes &&
+         Same(a.drift, b.drift) && a.metrics == b.metrics && a.step == b.step &&
+         a.updates == b.updates && a.sequence == b.sequence && a.rows_learned == b.rows_learned &&
          a.rows_skipped == b.rows_skipped && a.divergences == b.divergences &&
          a.num_features == b.num_features && a.cursor == b.cursor && a.dimension == b.dimension &&
          a.input_dim == b.input_dim && a.num_outputs == b.num_outputs && a.warm == b.warm &&

@@ -187,7 +187,14 @@ struct CandidateReport {
   bool served = false;
 };
 
-enum class WarningKind { kUnspecified = 0, kDrift, kOrdered };
+enum class WarningKind {
+  kUnspecified = 0,
+  kDrift,
+  kOrdered,
+  kOneLabel,
+  kConstantTarget,
+  kConstantInputs
+};
 
 // What a person should know about the stream.
 struct Warning {

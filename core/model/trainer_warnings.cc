@@ -1,0 +1,83 @@
+// What a person should know: from the state alone, so that a restart warns of the same.
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/trainer_impl.h"
+
+namespace kernelstream {
+namespace {
+
+// Row losses a served model shows before a report is old news.
+constexpr uint64_t kDriftNewsRows = 16384;
+// Fewer rows may well be alike by chance.
+constexpr uint64_t kFewestAlikeRows = 256;
+
+}  // namespace
+
+std::vector<ModelWarning> Trainer::Impl::Warnings() const {
+  std::vector<ModelWarning> warnings;
+  const auto warn = [&](WarningKind kind, std::string text) {
+    if (!text.empty()) warnings.push_back({.kind = kind, .text = std::move(text)});
+  };
+  if (state_.drift.reports > 0 &&
+      state_.rows_learned - state_.drift.last_report_row < kDriftNewsRows) {
+    warn(WarningKind::kDrift,
+         absl::StrCat("the model's errors rose suddenly after row ", state_.drift.last_report_row,
+                      ": what the rows show has changed, or bad rows came "
+                      "in"));
+  }
+  if (state_.drift.ordered) {
+    warn(WarningKind::kOrdered,
+         "rows arrive sorted by label, so the model forgets the labels it does not see: shuffle "
+         "them, or create the model with replay and order ORDERED");
+  }
+  if (!state_.warm || state_.learned_since_warm < kFewestAlikeRows) return warnings;
+  warn(WarningKind::kOneLabel, OneLabelText());
+  warn(WarningKind::kConstantTarget, ConstantTargetText());
+  if (state_.constant_inputs) {
+    warn(WarningKind::kConstantInputs,
+         absl::StrCat("every input column was constant in the first ", config_.warmup_rows,
+                      " rows, so nothing could be learned from them, and scales and bandwidth "
+                      "were chosen blindly: check how rows are made, then delete the model and "
+                      "create it again"));
+  }
+  return warnings;
+}
+
+std::string Trainer::Impl::OneLabelText() const {
+  if (loss_->task() == Task::kDensityRatio) {
+    const auto& [denominator, numerator] = state_.population_weights;
+    if ((denominator > 0) == (numerator > 0)) return "";
+    return absl::StrCat("all rows so far are of the population ",
+                        numerator > 0 ? "NUMERATOR" : "DENOMINATOR",
+                        ", so there is nothing to compare it with: send rows of the other one too");
+  }
+  // Rows by label, of all rows.
+  const std::vector<double>& rows = state_.drift.label_weights;
+  const double total = std::accumulate(rows.begin(), rows.end(), 0.0);
+  const auto most = std::max_element(rows.begin(), rows.end());
+  if (total < kFewestAlikeRows || *most < total) return "";
+  const auto index = static_cast<size_t>(most - rows.begin());
+  const std::string label = index < state_.labels.size() ? state_.labels[index] : "";
+  return absl::StrCat("all ", total, " rows so far have the label \"", label,
+                      "\", so there is nothing to tell it from: send rows of other labels too, "
+                      "check where the label is taken from, or create a model with the loss "
+                      "novelty if there is no other label");
+}
+
+std::string Trainer::Impl::ConstantTargetText() const {
+  const MetricSums& sums = state_.metrics.total;
+  if (loss_->task() != Task::kRegression || sums.rows < kFewestAlikeRows) return "";
+  for (size_t k = 0; k < std::min<size_t>(state_.num_outputs, sums.target_spread.size()); ++k) {
+    if (sums.target_spread[k] > 0) continue;
+    const double value = state_.target_offsets[k] + state_.target_scales[k] * sums.target_mean[k];
+    return absl::StrCat("all ", sums.rows, " rows so far have the same target, ", value,
+                        state_.num_outputs > 1 ? absl::StrCat(", at place ", k + 1) : "",
+                        ", so there is nothing to learn but this number: check where the target "
+                        "is taken from");
+  }
+  return "";
+}
+
+}  // namespace kernelstream
