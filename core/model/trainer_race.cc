@@ -251,11 +251,14 @@ void Trainer::Impl::MakeGenerations() {
   }
   FitMemory();
   const SampleBatch known = LastRows(state_.recent, kRecentRows);
+  for (const Rows kind : {Rows::kKnown, Rows::kReplayed}) {
+    if (kind == Rows::kReplayed && !(*config_.replay.ratio > 0)) break;
   for (size_t i = 0; i < known.size(); i += config_.batch_rows) {
     Work pass;
     Update(
-        known, i, std::min<size_t>(config_.batch_rows, known.size() - i), Rows::kKnown,
+        known, i, std::min<size_t>(config_.batch_rows, known.size() - i), kind,
         [&](const CandidateState& c) { return c.generation >= first_new; }, pass);
+  }
   }
 }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -166,6 +167,17 @@ double VarianceOfTargets(const SampleBatch& rows) {
   return squares / n - (sum / n) * (sum / n);
 }
 
+SampleBatch SortedByLabel(const SampleBatch& rows) {
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return rows.target(a).label < rows.target(b).label;
+  });
+  SampleBatch sorted;
+  for (const size_t i : order) sorted.AppendRow(rows, i);
+  return sorted;
+}
+
 struct Result {
   double error = 0, seconds = 0;
   size_t rows = 0;
@@ -175,18 +187,21 @@ struct Result {
 struct Overrides {  // 0: the default
   uint32_t features = 0, batch_rows = 0;
   std::optional<uint32_t> replay;
-  bool trace = false;  // print the race now and then
+  bool sorted = false;  // the stream comes sorted by label, declared so
+  bool trace = false;   // print the race now and then
 };
 
 Result Run(const Problem& problem, const std::string& data, uint64_t seed,
            const Overrides& overrides) {
-  const Split split = problem.load(data, seed);
+  Split split = problem.load(data, seed);
+  if (overrides.sorted) split.train = SortedByLabel(split.train);
   ModelConfig config;
   config.loss.name = problem.loss;
   config.seed = 42 + seed;
   config.max_features = overrides.features != 0 ? overrides.features : problem.features;
   config.batch_rows = overrides.batch_rows;
   config.replay.ratio = overrides.replay;
+  if (overrides.sorted) config.replay.order = StreamOrder::kOrdered;
   if (const absl::Status status = CompleteConfig(config); !status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
     std::exit(2);
@@ -252,6 +267,8 @@ int Main(int argc, char** argv) {
     } else if (argument.rfind("--batch_rows=", 0) == 0) {
       overrides.batch_rows =
           static_cast<uint32_t>(std::strtoul(argument.c_str() + 13, nullptr, 10));
+    } else if (argument == "--sorted") {
+      overrides.sorted = true;
     } else if (argument == "--trace") {
       overrides.trace = true;
     } else if (argument.rfind("--replay=", 0) == 0) {
