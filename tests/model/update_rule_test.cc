@@ -22,41 +22,46 @@ double Feature(uint64_t seed, uint64_t f, std::span<const float> x, double bandw
   return std::numbers::sqrt2 * std::cos(projection / bandwidth + 2 * std::numbers::pi * phase);
 }
 
-ModelConfig RawConfig(const std::string& rule) {
+constexpr uint64_t kSeed = 99;
+constexpr double kBandwidth = 1.3;
+
+// Feature f of a row under RawConfig.
+double Phi(uint64_t f, std::span<const float> x) { return Feature(kSeed, f, x, kBandwidth); }
+
+double ScoreOf(const std::vector<double>& alpha, std::span<const float> x) {
+  double score = 0;
+  for (size_t f = 0; f < alpha.size(); ++f) score += alpha[f] * Phi(f, x);
+  return score;
+}
+
+ModelConfig RawConfig(const std::string& rule, const std::string& loss = "square") {
   ModelConfig config;
-  config.loss.name = "square";
-  config.kernel = {"gaussian", {{"bandwidth", 1.3}}};
+  config.loss.name = loss;
+  config.kernel = {"gaussian", {{"bandwidth", kBandwidth}}};
   config.standardize = Standardize::kOff;
   config.update_rule.name = rule;
   config.averaging = Averaging::kUniform;
   config.warmup_rows = 2;
   config.batch_rows = 2;
   config.max_features = 64;
-  config.seed = 99;
+  config.seed = kSeed;
   config.replay.ratio = 0;
   return config;
 }
 
-struct Reference {
-  std::vector<double> alpha, average;
-  double offset = 0, scale = 1;
-};
-
-// y standardised as the trainer does: by the two warm-up rows.
-TargetScaling ScalingOf(const SampleBatch& rows) {
-  const std::vector<double> first = {rows.target(0).value, rows.target(1).value};
+// y standardised as the trainer does: by the warm-up rows.
+TargetScaling ScalingOf(const SampleBatch& rows, size_t warmup_rows = 2) {
+  std::vector<double> first;
+  for (size_t i = 0; i < warmup_rows; ++i) first.push_back(rows.target(i).value);
   return TargetScaling::FromTargets(first);
 }
 
+// Features, and so scores, are float32.
 void ExpectScoresEqual(const Trainer& trainer, const SampleBatch& rows,
-                       const std::vector<double>& alpha, const ModelConfig& config) {
+                       const std::vector<double>& alpha) {
   const std::vector<double> scores = Scores(trainer, rows);
   for (size_t i = 0; i < rows.size(); ++i) {
-    double expected = 0;
-    for (size_t f = 0; f < alpha.size(); ++f) {
-      expected += alpha[f] * Feature(*config.seed, f, rows.row(i).values, 1.3);
-    }
-    EXPECT_NEAR(scores[i], expected, 2e-5) << "row " << i;
+    EXPECT_NEAR(scores[i], ScoreOf(alpha, rows.row(i).values), 2e-5) << "row " << i;
   }
 }
 
@@ -81,17 +86,16 @@ TEST(NewestBlock, IsAlgorithmOneLiterally) {
     for (size_t t = 1; t <= rows.size(); ++t) {
       const auto x = rows.row(t - 1).values;
       const double y = (rows.target(t - 1).value - scaling.offset) / scaling.scale;
-      double f = 0;
-      for (size_t i = 0; i < alpha.size(); ++i) f += alpha[i] * Feature(99, i, x, 1.3);
+      const double f = ScoreOf(alpha, x);
       const double step_size = kTheta / static_cast<double>(t);
       for (double& a : alpha) a *= 1 - step_size * kNu;
-      alpha.push_back(-step_size * (f - y) * Feature(99, t - 1, x, 1.3));
+      alpha.push_back(-step_size * (f - y) * Phi(t - 1, x));
       average.push_back(0);
       for (size_t i = 0; i < alpha.size(); ++i) {
         average[i] += (alpha[i] - average[i]) / static_cast<double>(t);
       }
     }
-    ExpectScoresEqual(*trainer, rows, averaging == Averaging::kLast ? alpha : average, config);
+    ExpectScoresEqual(*trainer, rows, averaging == Averaging::kLast ? alpha : average);
     EXPECT_EQ(trainer->MakeSnapshot()->num_features(), rows.size());
   }
 }
@@ -121,16 +125,180 @@ TEST(NewestBlock, BlocksAndWeightsFollowTheEquation) {
     std::vector<double> fresh(3, 0.0);
     for (size_t k = i; k < i + 2; ++k) {
       const auto x = rows.row(k).values;
-      double f = 0;
-      for (size_t j = 0; j < old; ++j) f += alpha[j] * Feature(99, j, x, 1.3);
-      const double derivative = f - (rows.target(k).value - scaling.offset) / scaling.scale;
+      const double derivative =
+          ScoreOf(alpha, x) - (rows.target(k).value - scaling.offset) / scaling.scale;
       for (size_t j = 0; j < 3; ++j) {
-        fresh[j] -= kStep / (2 * 3) * rows.weight(k) * derivative * Feature(99, old + j, x, 1.3);
+        fresh[j] -= kStep / (2 * 3) * rows.weight(k) * derivative * Phi(old + j, x);
       }
     }
     alpha.insert(alpha.end(), fresh.begin(), fresh.end());
   }
-  ExpectScoresEqual(*trainer, rows, alpha, config);
+  ExpectScoresEqual(*trainer, rows, alpha);
+}
+
+// Gaussian elimination with row exchange.
+std::vector<double> Solve(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const size_t n = b.size();
+  for (size_t c = 0; c < n; ++c) {
+    size_t pivot = c;
+    for (size_t i = c; i < n; ++i) {
+      if (std::abs(a[i][c]) > std::abs(a[pivot][c])) pivot = i;
+    }
+    std::swap(a[c], a[pivot]);
+    std::swap(b[c], b[pivot]);
+    for (size_t i = c + 1; i < n; ++i) {
+      const double factor = a[i][c] / a[c][c];
+      for (size_t j = c; j < n; ++j) a[i][j] -= factor * a[c][j];
+      b[i] -= factor * b[c];
+    }
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t j = i + 1; j < n; ++j) b[i] -= a[i][j] * b[j];
+    b[i] /= a[i][i];
+  }
+  return b;
+}
+
+// new = -step (Phi' Phi / (b r) + ridge I)^-1 Phi' (weights l') / (b r), solved in the r features;
+// the rule solves the same in the b rows. Five steps, blocks smaller and larger than the batch.
+TEST(BlockNewton, SolvesItsSystem) {
+  constexpr double kStep = 0.6, kRidge = 0.05, kNu = 0.1;
+  constexpr size_t b = 4;
+  for (const uint32_t r : {3u, 7u}) {
+    ModelConfig config = RawConfig("block_newton");
+    config.update_rule.parameters = {{"step_size", kStep}, {"ridge", kRidge}};
+    config.l2_penalty = kNu;
+    config.batch_rows = config.warmup_rows = b;
+    config.block_features = r;
+    config.averaging = Averaging::kLast;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    SampleBatch rows;
+    const SampleBatch plain = MakeRows("square", 5 * b, kDim, 3);
+    for (size_t i = 0; i < plain.size(); ++i) {
+      rows.AppendRow(plain, i);
+      rows.SetWeight(0.5f + static_cast<float>(i % 3));
+    }
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, rows.size());
+
+    const TargetScaling scaling = ScalingOf(rows, b);
+    std::vector<double> alpha;
+    for (size_t i = 0; i < rows.size(); i += b) {
+      const size_t old = alpha.size();
+      std::vector<std::vector<double>> system(r, std::vector<double>(r));
+      std::vector<double> right(r);
+      for (size_t k = i; k < i + b; ++k) {
+        const auto x = rows.row(k).values;
+        const double derivative =
+            ScoreOf(alpha, x) - (rows.target(k).value - scaling.offset) / scaling.scale;
+        for (size_t m = 0; m < r; ++m) {
+          right[m] -= kStep * rows.weight(k) * derivative * Phi(old + m, x) / (b * r);
+          for (size_t n = 0; n < r; ++n) {
+            system[m][n] += Phi(old + m, x) * Phi(old + n, x) / (b * r);
+          }
+        }
+      }
+      for (size_t m = 0; m < r; ++m) system[m][m] += kRidge;
+      for (double& a : alpha) a *= 1 - kStep * kNu;
+      for (const double a : Solve(system, right)) alpha.push_back(a);
+    }
+    ExpectScoresEqual(*trainer, rows, alpha);
+  }
+}
+
+// alpha = -(step / (2 r)) (mean over q of e^f feature - mean over p of feature), the halves because
+// a mini-batch is the mean over both populations. Where one of them has more rows, those weigh less
+// by the shares of all rows so far.
+TEST(NewestBlock, LearnsADensityRatioByTheEquation) {
+  constexpr double kStep = 0.5, kNu = 0.01;
+  constexpr size_t r = 2;
+  for (const size_t of_p : {2, 1}) {  // rows of p in a mini-batch of four
+    ModelConfig config = RawConfig("newest_block", "density_ratio");
+    config.update_rule.parameters = {{"schedule", 2}, {"step_size", kStep}};
+    config.l2_penalty = kNu;
+    config.batch_rows = config.warmup_rows = 4;
+    config.block_features = r;
+    config.averaging = Averaging::kLast;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    const SampleBatch plain = MakeRows("square", 24, kDim, 3);
+    SampleBatch rows;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      rows.AppendRow(plain, i);
+      rows.SetPopulation(i % 4 < of_p ? Population::kNumerator : Population::kDenominator);
+    }
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, rows.size());
+
+    std::vector<double> alpha;
+    for (size_t i = 0; i < rows.size(); i += 4) {
+      std::vector<double> fresh(r, 0.0);
+      for (size_t k = i; k < i + 4; ++k) {
+        const auto x = rows.row(k).values;
+        const bool p = k % 4 < of_p;
+        const double derivative = p ? -1 : std::exp(ScoreOf(alpha, x));
+        const double share = 1 / static_cast<double>(p ? of_p : 4 - of_p);  // of its mean
+        for (size_t m = 0; m < r; ++m) {
+          fresh[m] -= kStep / (2 * r) * share * derivative * Phi(alpha.size() + m, x);
+        }
+      }
+      for (double& a : alpha) a *= 1 - kStep * kNu;
+      alpha.insert(alpha.end(), fresh.begin(), fresh.end());
+    }
+    ExpectScoresEqual(*trainer, rows, alpha);
+  }
+}
+
+// alpha = (step / (b r)) sum of 1[f < threshold] feature, and threshold += step' (fraction - share
+// below), with step' as stated in novelty.cc. Every fourth row is not learned.
+TEST(NewestBlock, LearnsNoveltyAndItsThresholdByTheEquations) {
+  constexpr double kStep = 0.5, kNu = 0.05, kFraction = 0.3;
+  constexpr size_t r = 2;
+  ModelConfig config = RawConfig("newest_block", "novelty");
+  config.loss.parameters = {{"fraction", kFraction}};
+  config.update_rule.parameters = {{"schedule", 2}, {"step_size", kStep}};
+  config.l2_penalty = kNu;
+  config.batch_rows = config.warmup_rows = 4;
+  config.block_features = r;
+  config.averaging = Averaging::kLast;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const SampleBatch plain = MakeRows("square", 80, kDim, 3);
+  SampleBatch rows;
+  for (size_t i = 0; i < plain.size(); ++i) rows.AddDense(plain.row(i).values);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+
+  std::vector<double> alpha;
+  double threshold = 0, spread = 0, near = 1, n = 0;
+  for (size_t i = 0; i < rows.size(); i += 4) {
+    constexpr double b = 3;
+    const double unit = std::max(spread, 1e-3);
+    std::vector<double> fresh(r, 0.0);
+    double below = 0, distances = 0, close = 0;
+    for (size_t k = i; k < i + 3; ++k) {
+      const auto x = rows.row(k).values;
+      const double f = ScoreOf(alpha, x);
+      distances += std::abs(f - threshold);
+      close += std::abs(f - threshold) < unit / 2 ? 1 : 0;
+      if (f >= threshold) continue;
+      below += 1;
+      for (size_t m = 0; m < r; ++m) fresh[m] += kStep / (b * r) * Phi(alpha.size() + m, x);
+    }
+    for (double& a : alpha) a *= 1 - kStep * kNu;
+    alpha.insert(alpha.end(), fresh.begin(), fresh.end());
+    n += b;
+    const double share = b / n;
+    const double step = share / std::max(near, kFraction * (1 - kFraction));
+    threshold += unit * std::clamp(step * (kFraction - below / b), -1.0, 1.0);
+    spread += share * (distances / b - spread);
+    near += share * (close / b - near);
+  }
+  ExpectScoresEqual(*trainer, rows, alpha);
+  const NoveltyThreshold got = trainer->Save().candidates[0].last.threshold;
+  EXPECT_EQ(got.rows, n);
+  EXPECT_NEAR(got.value, threshold, 2e-5);
+  EXPECT_NEAR(got.spread, spread, 2e-5);
+  EXPECT_NEAR(got.near, near, 1e-12);
+  EXPECT_GT(got.value, 0);
 }
 
 TEST(NewestBlock, TakesTheOldestBlockUpAgainWhenFull) {
@@ -192,12 +360,9 @@ TEST(Proximal, SolvesItsSystem) {
         std::vector<double> phi[2];
         double g[2], a[2][2];
         for (size_t k = 0; k < 2; ++k) {
-          double f = 0;
-          for (size_t j = 0; j < D; ++j) {
-            phi[k].push_back(Feature(99, j, rows.row(i + k).values, 1.3));
-            f += alpha[j] * phi[k][j];
-          }
-          g[k] = f - (rows.target(i + k).value - scaling.offset) / scaling.scale;
+          const auto x = rows.row(i + k).values;
+          for (size_t j = 0; j < D; ++j) phi[k].push_back(Phi(j, x));
+          g[k] = ScoreOf(alpha, x) - (rows.target(i + k).value - scaling.offset) / scaling.scale;
         }
         for (size_t k = 0; k < 2; ++k) {
           for (size_t l = 0; l < 2; ++l) {
@@ -215,7 +380,7 @@ TEST(Proximal, SolvesItsSystem) {
                      (v[0] * phi[0][j] + v[1] * phi[1][j]) / static_cast<double>(D);
         }
       }
-      ExpectScoresEqual(*trainer, rows, alpha, config);
+      ExpectScoresEqual(*trainer, rows, alpha);
     }
   }
 }
