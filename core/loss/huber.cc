@@ -8,12 +8,15 @@
 namespace kernelstream {
 namespace {
 
+// The usual 1.345 is in deviations of the residuals; these are in deviations of the target, which
+// are larger the more is explained, and which outliers among the warm-up rows enlarge. One wild
+// target in a hundred, R^2 .99: mean absolute error + 3.3 % at 1.345, + 1.1 % at .8, + .4 % at .5.
 constexpr ParameterDoc kParameters[] = {
     {.name = "delta",
      .doc = "residual, in standard deviations of the target, from where on the loss is linear",
      .min = 1e-3,
      .max = 1e3,
-     .default_value = 1.345},
+     .default_value = 0.8},
 };
 
 // Immutable.
