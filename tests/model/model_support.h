@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/trainer.h"
+#include "tests/support/learning.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -61,20 +62,18 @@ inline std::unique_ptr<Trainer> MakeTrainer(const ModelConfig& config,
   return *std::move(trainer);
 }
 
-// Full mini-batches from row `first` on; the last one may be smaller.
-inline void Feed(Trainer& trainer, const ModelConfig& config, const SampleBatch& rows, size_t first,
-                 size_t end) {
-  for (size_t i = first; i < end; i += config.batch_rows) {
-    const size_t count = std::min<size_t>(config.batch_rows, end - i);
-    trainer.Step(rows, i, count, i + count);
-  }
-}
-
 inline std::vector<double> Scores(const Trainer& trainer, const SampleBatch& rows) {
   const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
   std::vector<double> scores(rows.size() * snapshot->num_outputs());
   snapshot->Score(rows, Inline(), scores.data());
   return scores;
+}
+
+inline std::vector<Prediction> Predictions(const Trainer& trainer, const SampleBatch& rows) {
+  return Predictions(*trainer.MakeSnapshot(), rows, Inline());
+}
+inline double ErrorOn(const Trainer& trainer, const SampleBatch& rows) {
+  return ErrorOn(*trainer.MakeSnapshot(), rows, Inline());
 }
 
 }  // namespace kernelstream

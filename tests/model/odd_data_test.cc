@@ -31,18 +31,6 @@ std::unique_ptr<Trainer> Restarted(const Trainer& trainer, const ModelConfig& co
   return *std::move(restored);
 }
 
-// What a user reads for each row.
-std::vector<Prediction> Predictions(const Trainer& trainer, const SampleBatch& rows) {
-  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
-  const std::vector<double> scores = Scores(trainer, rows);
-  const size_t outputs = snapshot->num_outputs();
-  std::vector<Prediction> predictions;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    predictions.push_back(snapshot->Link({&scores[i * outputs], outputs}));
-  }
-  return predictions;
-}
-
 using Transform = std::function<void(size_t row, std::vector<float>& x)>;
 
 // `rows` with other inputs and the same targets.
@@ -127,17 +115,7 @@ double HeldOutError(const std::string& loss, const SampleBatch& train, const Sam
   auto trainer = MakeTrainer(config);
   Feed(*trainer, config, train, 0, train.size());
   EXPECT_TRUE(trainer->MakeSnapshot()->warnings().empty());
-  const std::vector<Prediction> predictions = Predictions(*trainer, test);
-  double error = 0;
-  for (size_t i = 0; i < test.size(); ++i) {
-    if (loss == "square") {
-      const double off = predictions[i].value - test.target(i).value;
-      error += off * off;
-    } else {
-      error += predictions[i].label != RowRules::CanonicalLabel(test.target(i));
-    }
-  }
-  error /= static_cast<double>(test.size());
+  const double error = ErrorOn(*trainer, test);
   return loss == "square" ? std::sqrt(error) : error;
 }
 

@@ -25,17 +25,6 @@ ModelConfig Complete(ModelConfig config) {
   return config;
 }
 
-double MeanSquaredError(const Trainer& trainer, const SampleBatch& test) {
-  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
-  const std::vector<double> scores = Scores(trainer, test);
-  double sum = 0;
-  for (size_t i = 0; i < test.size(); ++i) {
-    const double off = snapshot->Link({&scores[i], 1}).value - test.target(i).value;
-    sum += off * off / static_cast<double>(test.size());
-  }
-  return sum;
-}
-
 // Only one direction of many matters.
 SampleBatch OneDirection(size_t count, uint64_t seed) {
   SampleBatch rows;
@@ -114,7 +103,7 @@ TEST(Race, LearnsWhichDirectionsMatter) {
   auto with = MakeTrainer(learned), without = MakeTrainer(isotropic);
   Feed(*with, learned, rows, 0, rows.size());
   Feed(*without, isotropic, rows, 0, rows.size());
-  EXPECT_LT(MeanSquaredError(*with, test), 0.5 * MeanSquaredError(*without, test));
+  EXPECT_LT(ErrorOn(*with, test), 0.5 * ErrorOn(*without, test));
   bool served = false;
   const Ref<Snapshot> snapshot = with->MakeSnapshot();
   for (const CandidateReport& c : snapshot->resolved().candidates) {
@@ -208,17 +197,6 @@ SampleBatch Sorted(const SampleBatch& rows) {
   return sorted;
 }
 
-double ErrorRate(const Trainer& trainer, const SampleBatch& test) {
-  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
-  const std::vector<double> scores = Scores(trainer, test);
-  const size_t outputs = snapshot->num_outputs();
-  double wrong = 0;
-  for (size_t i = 0; i < test.size(); ++i) {
-    wrong += snapshot->Link({&scores[i * outputs], outputs}).label != test.target(i).label;
-  }
-  return wrong / static_cast<double>(test.size());
-}
-
 TEST(Order, ASortedStreamIsWarnedAboutAndReplayMakesUpForIt) {
   const SampleBatch sorted = Sorted(MakeRows("softmax", 6000, kDim, 1));
   const SampleBatch test = MakeRows("softmax", 1000, kDim, 2);
@@ -236,8 +214,8 @@ TEST(Order, ASortedStreamIsWarnedAboutAndReplayMakesUpForIt) {
                        [](const ModelWarning& w) { return w.kind == WarningKind::kOrdered; });
   };
   EXPECT_TRUE(warned(*forgets));
-  EXPECT_GT(ErrorRate(*forgets, test), 0.3);
-  EXPECT_LT(ErrorRate(*remembers, test), 0.15);
+  EXPECT_GT(ErrorOn(*forgets, test), 0.3);
+  EXPECT_LT(ErrorOn(*remembers, test), 0.15);
 
   auto shuffled = MakeTrainer(plain);
   Feed(*shuffled, plain, MakeRows("softmax", 4000, kDim, 1), 0, 4000);
@@ -266,7 +244,7 @@ TEST(Replay, ForgetsOldRowsWhenTheyMislead) {
     test.AppendRow(fresh, i);
     test.SetTarget(-fresh.target(i).value);
   }
-  EXPECT_LT(MeanSquaredError(*trainer, test), 0.05);
+  EXPECT_LT(ErrorOn(*trainer, test), 0.05);
 }
 
 TEST(Uncertainty, IntervalsHoldTheTargetsTheyShould) {

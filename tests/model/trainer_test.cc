@@ -4,18 +4,6 @@
 namespace kernelstream {
 namespace {
 
-double ErrorRate(const Trainer& trainer, const SampleBatch& rows) {
-  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
-  const std::vector<double> scores = Scores(trainer, rows);
-  const size_t outputs = snapshot->num_outputs();
-  double wrong = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Prediction prediction = snapshot->Link({&scores[i * outputs], outputs});
-    wrong += prediction.label != RowRules::CanonicalLabel(rows.target(i));
-  }
-  return wrong / static_cast<double>(rows.size());
-}
-
 TEST(Trainer, LearnsEachTask) {
   for (const std::string rule : {"proximal", "newest_block"}) {
     for (const std::string loss : {"logistic", "hinge", "softmax"}) {
@@ -24,7 +12,7 @@ TEST(Trainer, LearnsEachTask) {
       config.max_features = rule == "proximal" ? 1024 : 4096;
       auto trainer = MakeTrainer(config);
       Feed(*trainer, config, MakeRows(loss, rows, 3, 1), 0, rows);
-      EXPECT_LT(ErrorRate(*trainer, MakeRows(loss, 1000, 3, 2)), rule == "proximal" ? 0.06 : 0.12)
+      EXPECT_LT(ErrorOn(*trainer, MakeRows(loss, 1000, 3, 2)), rule == "proximal" ? 0.06 : 0.12)
           << loss << " " << rule;
     }
   }
@@ -112,7 +100,7 @@ TEST(Trainer, DiscoversLabelsAsTheyAppear) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows.target(i).label != "d") known.AppendRow(rows, i);
   }
-  EXPECT_LT(ErrorRate(*trainer, known), 0.05);
+  EXPECT_LT(ErrorOn(*trainer, known), 0.05);
 }
 
 TEST(Trainer, SparseAndDenseFormsOfARowAreTheSame) {
@@ -162,7 +150,7 @@ TEST(Trainer, TakesIndicesItHasNotSeenBefore) {
   SampleBatch far;
   far.AddSparse(std::vector<uint32_t>{0, 60000}, std::vector<float>{1, 1});
   EXPECT_TRUE(std::isfinite(Scores(*trainer, far)[0]));
-  EXPECT_LT(ErrorRate(*trainer, rows), 0.05);
+  EXPECT_LT(ErrorOn(*trainer, rows), 0.05);
 }
 
 TEST(Trainer, OneWildTargetBeforeTheScaleIsKnownDoesNoLastingHarm) {

@@ -398,14 +398,7 @@ TEST(Proximal, HardlyMindsHowRowsAreCut) {
     config.input_metric = InputMetric::kOff;
     auto trainer = MakeTrainer(config);
     Feed(*trainer, config, rows, 0, rows.size());
-    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
-    const std::vector<double> scores = Scores(*trainer, test);
-    double error = 0;
-    for (size_t i = 0; i < test.size(); ++i) {
-      const double off = snapshot->Link({&scores[i], 1}).value - test.target(i).value;
-      error += off * off / static_cast<double>(test.size());
-    }
-    errors.push_back(error);
+    errors.push_back(ErrorOn(*trainer, test));
   }
   EXPECT_LT(errors[0], 0.03);
   for (const double error : errors)

@@ -12,14 +12,15 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <optional>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/model/trainer.h"
 #include "tests/support/data_sets.h"
+#include "tests/support/learning.h"
 
 namespace kernelstream {
 namespace {
@@ -81,10 +82,8 @@ Split Adult(const std::string& data, uint64_t seed) {
 }
 
 Split Mnist(const std::string& data, uint64_t seed, bool two_digits) {
-  const std::string mnist = data + "/mnist/";
-  const auto load = [&](const std::string& part) {
-    const SampleBatch rows =
-        ReadMnist(mnist + part + "-images-idx3-ubyte.gz", mnist + part + "-labels-idx1-ubyte.gz");
+  const auto load = [&](MnistPart part) {
+    const SampleBatch rows = ReadMnist(data, part);
     SampleBatch kept;
     for (size_t i = 0; i < rows.size(); ++i) {
       const auto label = rows.target(i).label;
@@ -92,7 +91,7 @@ Split Mnist(const std::string& data, uint64_t seed, bool two_digits) {
     }
     return kept;
   };
-  return {Shuffled(load("train"), seed), load("t10k")};
+  return {Shuffled(load(MnistPart::kTrain), seed), load(MnistPart::kTest)};
 }
 
 // Cover type 2 against the rest.
@@ -136,27 +135,6 @@ std::vector<Problem> Problems() {
   };
 }
 
-// Sum of errors (wrong labels or squared errors) of `rows` [first, first + count).
-double SumOfErrors(const Snapshot& snapshot, const SampleBatch& rows, size_t first, size_t count) {
-  SampleBatch part;
-  for (size_t i = first; i < first + count; ++i) part.AppendRow(rows, i);
-  InlineExecutor executor;
-  const size_t outputs = snapshot.num_outputs();
-  std::vector<double> scores(count * outputs);
-  snapshot.Score(part, executor, scores.data());
-  double sum = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const Prediction prediction = snapshot.Link({&scores[i * outputs], outputs});
-    if (snapshot.loss().task() == Task::kRegression) {
-      const double off = prediction.value - part.target(i).value;
-      sum += off * off;
-    } else {
-      sum += prediction.label != RowRules::CanonicalLabel(part.target(i)) ? 1 : 0;
-    }
-  }
-  return sum;
-}
-
 double VarianceOfTargets(const SampleBatch& rows) {
   double sum = 0, squares = 0;
   const auto n = static_cast<double>(rows.size());
@@ -170,9 +148,8 @@ double VarianceOfTargets(const SampleBatch& rows) {
 SampleBatch SortedByLabel(const SampleBatch& rows) {
   std::vector<size_t> order(rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return rows.target(a).label < rows.target(b).label;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return rows.target(a).label < rows.target(b).label; });
   SampleBatch sorted;
   for (const size_t i : order) sorted.AppendRow(rows, i);
   return sorted;
@@ -216,7 +193,9 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
   for (size_t i = 0; i < split.train.size(); i += config.batch_rows) {
     const size_t count = std::min<size_t>(config.batch_rows, split.train.size() - i);
     if (problem.prequential && i > 0) {
-      before += SumOfErrors(*(*trainer)->MakeSnapshot(), split.train, i, count);
+      SampleBatch next;
+      for (size_t k = i; k < i + count; ++k) next.AppendRow(split.train, k);
+      before += ErrorOn(*(*trainer)->MakeSnapshot(), next, executor) * static_cast<double>(count);
     }
     const auto start = std::chrono::steady_clock::now();
     (*trainer)->Step(split.train, i, count, i + count);
@@ -236,8 +215,7 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
   if (problem.prequential) {
     result.error = before / static_cast<double>(split.train.size());
   } else {
-    result.error = SumOfErrors(*snapshot, split.test, 0, split.test.size()) /
-                   static_cast<double>(split.test.size());
+    result.error = ErrorOn(*snapshot, split.test, executor);
     if (snapshot->loss().task() == Task::kRegression && problem.name != "synthetic") {
       result.error /= VarianceOfTargets(split.test);
     }

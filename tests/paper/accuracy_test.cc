@@ -6,6 +6,7 @@
 
 #include "core/model/trainer.h"
 #include "tests/support/data_sets.h"
+#include "tests/support/learning.h"
 #include "tests/support/thread_executor.h"
 
 namespace kernelstream {
@@ -24,25 +25,10 @@ Result TrainAndTest(const char* title, ModelConfig config, const SampleBatch& tr
   FeatureCacheBudget budget(int64_t{1} << 30);
   auto trainer = Trainer::Create(config, {&executor, &budget});
   EXPECT_TRUE(trainer.ok()) << trainer.status();
-  for (size_t i = 0; i < train.size(); i += config.batch_rows) {
-    const size_t count = std::min<size_t>(config.batch_rows, train.size() - i);
-    (*trainer)->Step(train, i, count, i + count);
-  }
+  Feed(**trainer, config, train, 0, train.size());
   const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
-  const size_t outputs = snapshot->num_outputs();
-  std::vector<double> scores(test.size() * outputs);
-  snapshot->Score(test, executor, scores.data());
   Result result;
-  for (size_t i = 0; i < test.size(); ++i) {
-    const Prediction prediction = snapshot->Link({&scores[i * outputs], outputs});
-    if (snapshot->loss().task() == Task::kRegression) {
-      const double off = prediction.value - test.target(i).value;
-      result.error += off * off;
-    } else {
-      result.error += prediction.label != RowRules::CanonicalLabel(test.target(i));
-    }
-  }
-  result.error /= static_cast<double>(test.size());
+  result.error = ErrorOn(*snapshot, test, executor);
   result.num_features = snapshot->num_features();
   std::printf("%-44s rows %6zu  features %6llu  error %.5f  validation %.5f\n", title, train.size(),
               static_cast<unsigned long long>(result.num_features), result.error,
@@ -75,11 +61,8 @@ TEST(Mnist, SoftmaxIsBelowTheBar) {
   if (!folder.has_value()) {
     GTEST_SKIP() << "KERNELSTREAM_DATA names no folder with mnist/: not run";
   }
-  const std::string mnist = *folder + "/mnist/";
-  const SampleBatch train = Shuffled(
-      ReadMnist(mnist + "train-images-idx3-ubyte.gz", mnist + "train-labels-idx1-ubyte.gz"), 1);
-  const SampleBatch test =
-      ReadMnist(mnist + "t10k-images-idx3-ubyte.gz", mnist + "t10k-labels-idx1-ubyte.gz");
+  const SampleBatch train = Shuffled(ReadMnist(*folder, MnistPart::kTrain), 1);
+  const SampleBatch test = ReadMnist(*folder, MnistPart::kTest);
   EXPECT_LE(TrainAndTest("MNIST, softmax, raw pixels", Config("softmax"), train, test).error,
             0.055);
 }

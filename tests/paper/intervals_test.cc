@@ -12,6 +12,7 @@
 
 #include "core/model/trainer.h"
 #include "tests/support/data_sets.h"
+#include "tests/support/learning.h"
 #include "tests/support/thread_executor.h"
 
 namespace kernelstream {
@@ -37,10 +38,7 @@ Result TrainAndTest(ModelConfig config, const SampleBatch& train, const SampleBa
   auto trainer = Trainer::Create(config, {&executor, &budget});
   EXPECT_TRUE(trainer.ok()) << trainer.status();
   const auto start = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < train.size(); i += config.batch_rows) {
-    const size_t count = std::min<size_t>(config.batch_rows, train.size() - i);
-    (*trainer)->Step(train, i, count, i + count);
-  }
+  Feed(**trainer, config, train, 0, train.size());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
   EXPECT_TRUE(snapshot->has_uncertainty());

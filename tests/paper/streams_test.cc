@@ -6,6 +6,7 @@
 
 #include "core/model/trainer.h"
 #include "tests/support/data_sets.h"
+#include "tests/support/learning.h"
 #include "tests/support/random.h"
 #include "tests/support/thread_executor.h"
 
@@ -25,15 +26,9 @@ double LearnPrequentially(Trainer& trainer, const ModelConfig& config, const Sam
   InlineExecutor executor;
   for (size_t i = first; i < end; i += config.batch_rows) {
     const size_t count = std::min<size_t>(config.batch_rows, end - i);
-    const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
     SampleBatch part;
     for (size_t k = i; k < i + count; ++k) part.AppendRow(rows, k);
-    std::vector<double> scores(count);
-    snapshot->Score(part, executor, scores.data());
-    for (size_t k = 0; k < count; ++k) {
-      const double off = snapshot->Link({&scores[k], 1}).value - rows.target(i + k).value;
-      sum += off * off;
-    }
+    sum += ErrorOn(*trainer.MakeSnapshot(), part, executor) * static_cast<double>(count);
     trainer.Step(rows, i, count, i + count);
   }
   return sum / static_cast<double>(end - first);
@@ -57,9 +52,7 @@ TEST(Drift, IsReportedAtOnceAndOvercome) {
   ThreadExecutor executor(2);
   FeatureCacheBudget budget(int64_t{1} << 30);
   auto trainer = *Trainer::Create(config, {&executor, &budget});
-  for (size_t i = 0; i < kBefore; i += config.batch_rows) {
-    trainer->Step(before, i, config.batch_rows, i + config.batch_rows);
-  }
+  Feed(*trainer, config, before, 0, kBefore);
   EXPECT_EQ(trainer->MakeSnapshot()->drift_reports(), 0u);
   const double first = LearnPrequentially(*trainer, config, after, 0, 512);
   EXPECT_EQ(trainer->MakeSnapshot()->drift_reports(), 1u);
@@ -77,11 +70,8 @@ TEST(Order, ReplayLearnsASortedStream) {
   if (!folder.has_value()) {
     GTEST_SKIP() << "KERNELSTREAM_DATA names no folder with mnist/: not run";
   }
-  const std::string mnist = *folder + "/mnist/";
-  const SampleBatch train = Shuffled(
-      ReadMnist(mnist + "train-images-idx3-ubyte.gz", mnist + "train-labels-idx1-ubyte.gz"), 1);
-  const SampleBatch test =
-      ReadMnist(mnist + "t10k-images-idx3-ubyte.gz", mnist + "t10k-labels-idx1-ubyte.gz");
+  const SampleBatch train = Shuffled(ReadMnist(*folder, MnistPart::kTrain), 1);
+  const SampleBatch test = ReadMnist(*folder, MnistPart::kTest);
   SampleBatch sorted;
   for (int digit = 0; digit < 10; ++digit) {
     for (size_t i = 0; i < train.size(); ++i) {
@@ -95,21 +85,10 @@ TEST(Order, ReplayLearnsASortedStream) {
   ThreadExecutor executor(2);
   FeatureCacheBudget budget(int64_t{2} << 30);
   auto trainer = *Trainer::Create(config, {&executor, &budget});
-  for (size_t i = 0; i < sorted.size(); i += config.batch_rows) {
-    const size_t count = std::min<size_t>(config.batch_rows, sorted.size() - i);
-    trainer->Step(sorted, i, count, i + count);
-  }
-  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
-  const size_t outputs = snapshot->num_outputs();
-  std::vector<double> scores(test.size() * outputs);
-  snapshot->Score(test, executor, scores.data());
-  double wrong = 0;
-  for (size_t i = 0; i < test.size(); ++i) {
-    wrong += snapshot->Link({&scores[i * outputs], outputs}).label != test.target(i).label;
-  }
-  std::printf("MNIST sorted by digit, replay 3: error %.4f\n",
-              wrong / static_cast<double>(test.size()));
-  EXPECT_LE(wrong / static_cast<double>(test.size()), 0.05);
+  Feed(*trainer, config, sorted, 0, sorted.size());
+  const double error = ErrorOn(*trainer->MakeSnapshot(), test, executor);
+  std::printf("MNIST sorted by digit, replay 3: error %.4f\n", error);
+  EXPECT_LE(error, 0.05);
 }
 
 }  // namespace

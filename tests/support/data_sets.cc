@@ -122,8 +122,11 @@ std::vector<bool> ReadMask(const std::string& path, size_t column) {
   return mask;
 }
 
-SampleBatch ReadMnist(const std::string& images, const std::string& labels) {
-  const std::string pixels = ReadAll(images), digits = ReadAll(labels);
+SampleBatch ReadMnist(const std::string& data_folder, MnistPart part) {
+  const std::string start =
+      data_folder + "/mnist/" + (part == MnistPart::kTrain ? "train" : "t10k");
+  const std::string images = start + "-images-idx3-ubyte.gz";
+  const std::string pixels = ReadAll(images), digits = ReadAll(start + "-labels-idx1-ubyte.gz");
   const size_t count = BigEndian(pixels, 4);
   constexpr size_t kPixels = 784, kImagesAt = 16, kLabelsAt = 8;
   if (BigEndian(digits, 4) != count || pixels.size() != kImagesAt + count * kPixels) {

@@ -27,9 +27,10 @@ SampleBatch ReadCsv(const std::string& path, bool labels, int target = -1);
 // Column `column` of a CSV of zeros and ones, one per row.
 std::vector<bool> ReadMask(const std::string& path, size_t column);
 
-// MNIST images (pixel / 255, 784 dense values) with their labels as text, from idx files, gzip'd or
-// not.
-SampleBatch ReadMnist(const std::string& images, const std::string& labels);
+// MNIST images (pixel / 255, 784 dense values) with their labels as text, from the idx files in
+// `data_folder`/mnist.
+enum class MnistPart { kTrain, kTest };
+SampleBatch ReadMnist(const std::string& data_folder, MnistPart part);
 
 // The rows in a random order given by `seed`.
 SampleBatch Shuffled(const SampleBatch& rows, uint64_t seed);
