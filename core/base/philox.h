@@ -35,6 +35,8 @@ enum class RandomStream : uint32_t {
   kGradientSign = 2,
   kReservoir = 3,
   kGenerationSeed = 4,
+  kRadius = 5,
+  kAdditiveFrequency = 6,
 };
 
 // Counter of four coordinates of one feature. feature < 2^56; coordinate_group = coordinate / 4 <

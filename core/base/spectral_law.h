@@ -4,9 +4,18 @@
 
 namespace kernelstream {
 
-// Law of one coordinate of a frequency at unit bandwidth; coordinates are independent.
-// kNormal: N(0, 1) (Gaussian kernel). kCauchy: Cauchy(0, 1) (Laplacian kernel).
-enum class SpectralLaw { kNormal, kCauchy };
+// Law of one coordinate of a frequency at unit bandwidth; coordinates are independent. Densities
+// and inverse distribution functions: core/base/quantile.h.
+enum class SpectralLaw {
+  kNormal,
+  kCauchy,
+  kLaplace,
+  kSech,
+  kJensenShannon,
+  kExponential,
+  kLevy,
+  kRademacher,
+};
 
 }  // namespace kernelstream
 

@@ -1,7 +1,10 @@
 #include "core/feature/random_feature_map.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
+
+#include "core/feature/draws.h"
 
 namespace kernelstream {
 namespace {
@@ -25,6 +28,10 @@ std::span<float> ThreadFeatures(size_t size) {
   thread_local std::vector<float> buffer;
   return Grow(buffer, size);
 }
+std::span<float> ThreadInputs(size_t size) {
+  thread_local std::vector<float> buffer;
+  return Grow(buffer, size);
+}
 std::span<double> ThreadSums(size_t size) {
   thread_local std::vector<double> buffer;
   return Grow(buffer, size);
@@ -40,11 +47,12 @@ bool FeatureCacheBudget::TryTake(int64_t bytes) {
   return false;
 }
 
-RandomFeatureMap::RandomFeatureMap(SpectralLaw law, uint64_t seed, size_t input_dim,
+RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                                    uint64_t max_features, FeatureCacheBudget* budget)
-    : law_(law),
+    : spec_(spec),
       seed_(seed),
       input_dim_(input_dim),
+      terms_(spec.transformed_dim(input_dim)),
       max_features_(max_features),
       budget_(budget),
       blocks_(budget == nullptr ? 0 : (max_features + kFeaturesPerBlock - 1) / kFeaturesPerBlock) {}
@@ -55,15 +63,36 @@ RandomFeatureMap::~RandomFeatureMap() {
 }
 
 std::shared_ptr<const RandomFeatureMap> RandomFeatureMap::Widen(size_t input_dim, bool keep) const {
-  return std::make_shared<RandomFeatureMap>(law_, seed_, input_dim, max_features_,
+  return std::make_shared<RandomFeatureMap>(spec_, seed_, input_dim, max_features_,
                                             keep ? budget_ : nullptr);
 }
 
 void RandomFeatureMap::Generate(uint64_t first_panel, size_t num_panels, float* frequencies,
-                                float* phases) const {
-  const uint64_t first_feature = first_panel * kPanelWidth;
-  SampleFrequencies(law_, seed_, first_feature, num_panels, input_dim_, frequencies);
-  SamplePhases(seed_, first_feature, num_panels, phases);
+                                float* lanes) const {
+  DrawPanels(spec_, seed_, first_panel, num_panels, input_dim_, frequencies, lanes);
+}
+
+FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* lanes,
+                                       size_t num_panels) const {
+  return {.frequencies = frequencies,
+          .phases = lanes,
+          .num_panels = num_panels,
+          .form = spec_.form,
+          .is_additive = spec_.transform == InputTransform::kAdditive,
+          .factors = spec_.factors(),
+          .degree = spec_.degree,
+          .shift = static_cast<float>(spec_.shift)};
+}
+
+ConstMatrixView RandomFeatureMap::Transformed(ConstMatrixView x, float inverse_bandwidth) const {
+  if (spec_.transform == InputTransform::kNone) return x;
+  auto parameter = static_cast<float>(spec_.shift);
+  if (spec_.transform == InputTransform::kBall) {
+    parameter = std::sqrt(parameter) / inverse_bandwidth;
+  }
+  const std::span<float> out = ThreadInputs(x.rows * terms_);
+  TransformInputs(spec_.transform, parameter, x, out.data());
+  return {out.data(), x.rows, terms_};
 }
 
 const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
@@ -73,7 +102,8 @@ const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
   const int64_t bytes = static_cast<int64_t>(BlockFloats() * sizeof(float));
   if (!budget_->TryTake(bytes)) return nullptr;
   auto* fresh = new float[BlockFloats()];
-  Generate(block * kPanelsPerBlock, kPanelsPerBlock, fresh, fresh + kFeaturesPerBlock * input_dim_);
+  Generate(block * kPanelsPerBlock, kPanelsPerBlock, fresh,
+           fresh + kPanelsPerBlock * FrequenciesPerPanel());
   if (blocks_[block].compare_exchange_strong(kept, fresh, std::memory_order_acq_rel)) {
     cached_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return fresh;
@@ -86,53 +116,64 @@ const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
 void RandomFeatureMap::VisitPanels(
     uint64_t first_panel, size_t num_panels,
     absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const {
-  const size_t panel_floats = kPanelWidth * input_dim_;
+  const size_t panel_floats = FrequenciesPerPanel(), lanes_per_panel = LanesPerPanel();
   const size_t longest = std::max<size_t>(kScratchFloats / panel_floats, 1);
-  FeaturePanels panels;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t offset = first_panel % kPanelsPerBlock;
-    panels.num_panels =
+    const size_t count =
         std::min({longest, size_t{kPanelsPerBlock - offset}, size_t{end - first_panel}});
     if (const float* kept = CachedBlock(first_panel / kPanelsPerBlock)) {
-      panels.frequencies = kept + offset * panel_floats;
-      panels.phases = kept + kFeaturesPerBlock * input_dim_ + offset * kPanelWidth;
+      const float* lanes = kept + kPanelsPerBlock * panel_floats;
+      visit(Panels(kept + offset * panel_floats, lanes + offset * lanes_per_panel, count),
+            first_panel);
     } else {
-      const std::span<float> scratch =
-          ThreadFrequencies(panels.num_panels * (panel_floats + kPanelWidth));
-      float* const phases = scratch.data() + panels.num_panels * panel_floats;
-      Generate(first_panel, panels.num_panels, scratch.data(), phases);
-      panels.frequencies = scratch.data();
-      panels.phases = phases;
+      const std::span<float> scratch = ThreadFrequencies(count * (panel_floats + lanes_per_panel));
+      float* const lanes = scratch.data() + count * panel_floats;
+      Generate(first_panel, count, scratch.data(), lanes);
+      visit(Panels(scratch.data(), lanes, count), first_panel);
     }
-    visit(panels, first_panel);
-    first_panel += panels.num_panels;
+    first_panel += count;
   }
+}
+
+void RandomFeatureMap::FeaturesOf(ConstMatrixView z, float scale, uint64_t first_panel,
+                                  size_t num_panels, float* out) const {
+  VisitPanels(first_panel, num_panels, [&](const FeaturePanels& visited, uint64_t first) {
+    FeaturePanels panels = visited;
+    panels.inverse_bandwidth = scale;
+    PanelFeatures(panels, z, out + (first - first_panel) * z.rows * kPanelWidth);
+  });
 }
 
 void RandomFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel,
                                 size_t num_panels, float* out) const {
-  VisitPanels(first_panel, num_panels, [&](const FeaturePanels& visited, uint64_t first) {
-    FeaturePanels panels = visited;
-    panels.inverse_bandwidth = inverse_bandwidth;
-    CosineFeatures(panels, x, out + (first - first_panel) * x.rows * kPanelWidth);
-  });
+  FeaturesOf(Transformed(x, Scale(inverse_bandwidth)), Scale(inverse_bandwidth), first_panel,
+             num_panels, out);
 }
 
 void RandomFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
                                   uint64_t first_panel, size_t num_panels,
                                   std::span<float* const> out) const {
-  if (inverse_bandwidths.size() == 1) {
-    Features(x, inverse_bandwidths[0], first_panel, num_panels, out[0]);
+  const bool one_projection = spec_.form != FeatureForm::kProduct &&
+                              spec_.form != FeatureForm::kRandomProduct &&
+                              spec_.form != FeatureForm::kCosineExponential &&
+                              spec_.transform != InputTransform::kAdditive;
+  if (inverse_bandwidths.size() == 1 || !one_projection) {
+    for (size_t k = 0; k < out.size(); ++k) {
+      Features(x, inverse_bandwidths[k], first_panel, num_panels, out[k]);
+    }
     return;
   }
-  VisitPanels(first_panel, num_panels, [&](const FeaturePanels& panels, uint64_t first) {
+  const ConstMatrixView z = Transformed(x, 1);
+  VisitPanels(first_panel, num_panels, [&](const FeaturePanels& visited, uint64_t first) {
+    FeaturePanels panels = visited;
     // The last output holds the projections until all others are made from them.
     const size_t offset = (first - first_panel) * x.rows * kPanelWidth;
     float* const projections = out.back() + offset;
-    Projections(panels, x, projections);
+    Projections(panels, z, projections);
     for (size_t k = 0; k < out.size(); ++k) {
-      CosineOfProjections(projections, panels.phases, panels.num_panels, x.rows,
-                          inverse_bandwidths[k], out[k] + offset);
+      panels.inverse_bandwidth = Scale(inverse_bandwidths[k]);
+      FeaturesOfProjections(panels, projections, x.rows, out[k] + offset);
     }
   });
 }
@@ -140,6 +181,8 @@ void RandomFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inve
 void RandomFeatureMap::AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block,
                                size_t num_panels, const float* coefficients, size_t num_outputs,
                                double* sums) const {
+  const float scale = Scale(inverse_bandwidth);
+  const ConstMatrixView z = Transformed(x, scale);
   const size_t count = x.rows * num_outputs;
   const std::span<double> block_sums = ThreadSums(count);
   for (size_t p = 0; p < num_panels; p += kPanelsPerBlock) {
@@ -147,14 +190,12 @@ void RandomFeatureMap::AddSums(ConstMatrixView x, float inverse_bandwidth, uint6
     const size_t in_block = std::min(kPanelsPerBlock, num_panels - p);
     const float* block_coefficients = coefficients + p * num_outputs * kPanelWidth;
     if (const float* kept = CachedBlock(block)) {
-      const FeaturePanels panels{.frequencies = kept,
-                                 .phases = kept + kFeaturesPerBlock * input_dim_,
-                                 .num_panels = in_block,
-                                 .inverse_bandwidth = inverse_bandwidth};
-      CosineSums(panels, x, block_coefficients, num_outputs, block_sums.data());
+      FeaturePanels panels = Panels(kept, kept + kPanelsPerBlock * FrequenciesPerPanel(), in_block);
+      panels.inverse_bandwidth = scale;
+      PanelSums(panels, z, block_coefficients, num_outputs, block_sums.data());
     } else {
       const std::span<float> features = ThreadFeatures(in_block * x.rows * kPanelWidth);
-      Features(x, inverse_bandwidth, block * kPanelsPerBlock, in_block, features.data());
+      FeaturesOf(z, scale, block * kPanelsPerBlock, in_block, features.data());
       FeatureSums(features.data(), in_block, x.rows, block_coefficients, num_outputs,
                   block_sums.data());
     }

@@ -2,17 +2,12 @@
 #include <memory>
 
 #include "core/base/portable_math.h"
+#include "core/kernel/arithmetic.h"
 #include "core/kernel/kernel.h"
 #include "core/kernel/parameters.h"
 
 namespace kernelstream {
 namespace {
-
-double SquaredDistance(std::span<const double> x, std::span<const double> y) {
-  double sum = 0;
-  for (size_t j = 0; j < x.size(); ++j) sum += (x[j] - y[j]) * (x[j] - y[j]);
-  return sum;
-}
 
 // Immutable. Frequencies are normal: Rahimi & Recht 2007, figure 1.
 class Gaussian final : public Kernel {
@@ -24,7 +19,7 @@ class Gaussian final : public Kernel {
   double Distance(std::span<const double> x, std::span<const double> y) const override {
     return std::sqrt(SquaredDistance(x, y));
   }
-  SpectralLaw law() const override { return SpectralLaw::kNormal; }
+  FeatureSpec features() const override { return {.law = SpectralLaw::kNormal}; }
 };
 
 }  // namespace

@@ -8,8 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/base/component.h"
-#include "core/base/spectral_law.h"
+#include "core/base/feature_spec.h"
 #include "core/base/field_error.h"
+#include "core/base/matrix_view.h"
 
 namespace kernelstream {
 
@@ -17,22 +18,27 @@ namespace kernelstream {
 inline constexpr double kSmallestBandwidth = 1e-6;
 inline constexpr double kLargestBandwidth = 1e9;
 
-// Immutable. k(x, x') = E[phi(x) phi(x')] with phi(x) = sqrt(2) cos(frequency . x / bandwidth +
-// phase), frequency ~ law, phase uniform on the circle (Rahimi & Recht 2007). k depends on (x - x')
-// / bandwidth only.
+// Immutable. k(x, x') = E[phi(x) phi(x')] with phi a random feature as features() describes it
+// (Dai et al. 2014, table 1, with the constants corrected). Every kernel has a bandwidth, the unit
+// that inputs are measured in: k depends on x / bandwidth and x' / bandwidth only (kernels of
+// log(x + offset): on the logarithms over the bandwidth).
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Exact k(x, x'), float64, relative error <= 1e-12. x and y have the same size.
+  // Exact k(x, x'), float64, relative error <= 1e-12 unless the kernel's file says otherwise. x and
+  // y have the same size and lie in the kernel's domain.
   virtual double Evaluate(std::span<const double> x, std::span<const double> y) const = 0;
-  // The distance that the bandwidth is a unit of: the median trick takes its median over pairs of
-  // rows.
+  // The length that the bandwidth is a unit of: the bandwidth chosen from data is its median over
+  // pairs of rows, so that k is neither flat nor spiked, and of order 1.
   virtual double Distance(std::span<const double> x, std::span<const double> y) const = 0;
-  // Law of one frequency coordinate at bandwidth 1.
-  virtual SpectralLaw law() const = 0;
-  double bandwidth() const { return bandwidth_; }
+  virtual FeatureSpec features() const = 0;
+  // True if another bandwidth multiplies k by a constant: one bandwidth is as good as any other.
+  virtual bool is_homogeneous() const { return false; }
+  // False if inputs have a zero with a meaning (counts, shares): they must not be shifted.
+  virtual bool takes_any_input() const { return true; }
   // Input values the kernel is defined for. INVALID_ARGUMENT about "values[j]".
   virtual absl::Status CheckInput(std::span<const float> values) const { return absl::OkStatus(); }
+  double bandwidth() const { return bandwidth_; }
 
  protected:
   explicit Kernel(double bandwidth) : bandwidth_(bandwidth) {}
@@ -43,16 +49,23 @@ class Kernel {
 
 struct KernelEntry {
   ComponentDoc doc;
-  // parameters: complete, "bandwidth" included.
+  // parameters: "bandwidth" included; others without a default may be absent.
   std::unique_ptr<const Kernel> (*make)(const ParameterMap& parameters);
+  // Adds the parameters other than "bandwidth" that are absent, as a pure function of rows
+  // (as they come, at least one). Null if all have defaults.
+  void (*choose)(ConstMatrixView rows, ParameterMap& parameters) = nullptr;
 };
 
 // All kernels, in the order of kernel_list.inc. Lives for ever.
 std::span<const KernelEntry> KernelRegistry();
 // INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter. Returns the
-// parameters with their defaults; "bandwidth" stays absent if it is to be chosen from the data.
+// parameters with their defaults; what is to be chosen from the data ("bandwidth") stays absent.
 absl::StatusOr<ParameterMap> CompleteKernel(const ComponentConfig& config);
-// config must be complete with a bandwidth.
+// Adds the parameters other than "bandwidth" that are to be chosen from the data. config must be
+// complete otherwise. rows: [rows, dim], at least one row.
+void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config);
+// config must be complete with a bandwidth. What else is to be chosen from the data may be absent:
+// such a kernel serves for CheckInput and for what does not depend on it.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config);
 
 }  // namespace kernelstream

@@ -2,17 +2,12 @@
 #include <memory>
 
 #include "core/base/portable_math.h"
+#include "core/kernel/arithmetic.h"
 #include "core/kernel/kernel.h"
 #include "core/kernel/parameters.h"
 
 namespace kernelstream {
 namespace {
-
-double AbsoluteDistance(std::span<const double> x, std::span<const double> y) {
-  double sum = 0;
-  for (size_t j = 0; j < x.size(); ++j) sum += std::abs(x[j] - y[j]);
-  return sum;
-}
 
 // Immutable. Frequencies are Cauchy: Rahimi & Recht 2007, figure 1. Their tails are heavy: a
 // coordinate beyond W (in units of 1 / bandwidth) has probability (2 / pi) / W; its phase is then
@@ -28,7 +23,7 @@ class Laplacian final : public Kernel {
   double Distance(std::span<const double> x, std::span<const double> y) const override {
     return AbsoluteDistance(x, y);
   }
-  SpectralLaw law() const override { return SpectralLaw::kCauchy; }
+  FeatureSpec features() const override { return {.law = SpectralLaw::kCauchy}; }
 };
 
 }  // namespace

@@ -40,6 +40,11 @@ absl::StatusOr<ParameterMap> CompleteKernel(const ComponentConfig& config) {
   return CompleteParameters("kernel", entry->doc, config.parameters);
 }
 
+void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config) {
+  const KernelEntry* entry = Find(config.name);
+  if (entry != nullptr && entry->choose != nullptr) entry->choose(rows, config.parameters);
+}
+
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config) {
   const KernelEntry* entry = Find(config.name);
   if (entry == nullptr) return Unknown(config.name);

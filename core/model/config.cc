@@ -92,7 +92,7 @@ absl::Status CheckGrid(absl::string_view field, const std::vector<double>& value
 
 // `given`: the rule's parameters before defaults.
 absl::Status CompleteGrid(Task task, const ParameterMap& given_rule, const ParameterMap& kernel,
-                          bool scale_given, ModelConfig& config) {
+                          bool scale_given, bool homogeneous, ModelConfig& config) {
   CandidateGrid& grid = config.candidates;
   const bool proximal = config.update_rule.name == "proximal";
   if (!proximal && !grid.step_constants.empty()) {
@@ -103,7 +103,9 @@ absl::Status CompleteGrid(Task task, const ParameterMap& given_rule, const Param
   }
   const bool can_race = proximal && task != Task::kNovelty;
   if (grid.bandwidth_scales.empty()) {
-    if (can_race && !kernel.contains("bandwidth") && !scale_given) {
+    if (homogeneous) {
+      grid.bandwidth_scales = {1};
+    } else if (can_race && !kernel.contains("bandwidth") && !scale_given) {
       grid.bandwidth_scales = task == Task::kDensityRatio
                                   ? std::vector<double>{0.5, 1, 2, 4}
                                   : std::vector<double>{0.125, 0.25, 0.5, 1, 2};
@@ -206,7 +208,17 @@ absl::Status CompleteVariance(Task task, ModelConfig& config) {
 }
 
 // AUTO stays where the data decides; OFF where a learned metric cannot apply.
-absl::Status CompleteMetric(Task task, bool bandwidth_given, ModelConfig& config) {
+absl::Status CompleteMetric(Task task, bool bandwidth_given, const Kernel& kernel,
+                            ModelConfig& config) {
+  if (config.input_metric != InputMetric::kOff && !kernel.features().is_shift_invariant()) {
+    if (config.input_metric != InputMetric::kAuto) {
+      return InvalidField("input_metric",
+                          absl::StrCat("a learned metric needs a kernel of x - x', such as "
+                                       "gaussian; the model has \"",
+                                       config.kernel.name, "\"; leave input_metric out"));
+    }
+    config.input_metric = InputMetric::kOff;
+  }
   const bool possible = config.update_rule.name == "proximal" && task != Task::kNovelty;
   if (config.input_metric == InputMetric::kAuto) {
     if (!possible || bandwidth_given) config.input_metric = InputMetric::kOff;
@@ -233,6 +245,17 @@ absl::Status CompleteConfig(ModelConfig& config) {
   auto kernel = CompleteKernel(config.kernel);
   if (!kernel.ok()) return kernel.status();
   config.kernel.parameters = *std::move(kernel);
+  // What is asked of it below does not depend on what is chosen from the data.
+  ComponentConfig unit = config.kernel;
+  unit.parameters.try_emplace("bandwidth", 1.0);
+  const auto unit_kernel = MakeKernel(unit);
+  if (!unit_kernel.ok()) return unit_kernel.status();
+  if (config.standardize == Standardize::kOn && !(*unit_kernel)->takes_any_input()) {
+    return InvalidField("standardize",
+                        absl::StrCat("kernel \"", config.kernel.name,
+                                     "\" takes counts or shares, whose zero has a meaning: they "
+                                     "cannot be standardized; leave standardize out"));
+  }
   const bool chooses_penalty = !config.l2_penalty.has_value();
   if (absl::Status s = CompleteRule((*loss)->task(), config); !s.ok()) return s;
   if (chooses_penalty) {
@@ -251,13 +274,15 @@ absl::Status CompleteConfig(ModelConfig& config) {
   if (config.memory_mib == 0) config.memory_mib = 1024;
   if (config.warmup_rows == 0) config.warmup_rows = 500;
   const bool scale_given = given_kernel.contains("bandwidth_scale");
-  if (absl::Status s = CompleteGrid((*loss)->task(), given_rule, given_kernel, scale_given, config);
+  if (absl::Status s = CompleteGrid((*loss)->task(), given_rule, given_kernel, scale_given,
+                                    (*unit_kernel)->is_homogeneous(), config);
       !s.ok()) {
     return s;
   }
   if (absl::Status s = CompleteReplay((*loss)->task(), config); !s.ok()) return s;
   if (absl::Status s = CompleteVariance((*loss)->task(), config); !s.ok()) return s;
-  if (absl::Status s = CompleteMetric((*loss)->task(), given_kernel.contains("bandwidth"), config);
+  if (absl::Status s = CompleteMetric((*loss)->task(), given_kernel.contains("bandwidth"),
+                                      **unit_kernel, config);
       !s.ok()) {
     return s;
   }

@@ -69,7 +69,7 @@ void GradientsOfTile(const GradientModel& model, ConstMatrixView rows, uint64_t 
         for (float& phase : phases) phase -= 0.25f;  // a quarter turn back: the sine
         panels.phases = phases.data();
         sines.resize(panels.num_panels * count * kPanelWidth);
-        CosineFeatures(panels, x, sines.data());
+        PanelFeatures(panels, x, sines.data());
         for (size_t p = 0; p < panels.num_panels; ++p) {
           const float* weights = coefficients.data() + (first + p) * kPanelWidth;
           for (size_t i = 0; i < count; ++i) {

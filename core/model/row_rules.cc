@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   auto made = MakeLoss(loss);
   if (!made.ok()) return made.status();
   rules->loss_ = *std::move(made);
-  // Which inputs a kernel is defined for does not depend on its bandwidth.
+  // Which inputs a kernel is defined for does not depend on what is chosen from the data.
   ComponentConfig kernel = config.kernel;
   kernel.parameters.try_emplace("bandwidth", 1.0);
   auto made_kernel = MakeKernel(kernel);

@@ -175,7 +175,7 @@ Trainer::Impl::Stream Trainer::Impl::MakeStream(const GenerationState& generatio
                       ? std::make_shared<const LearnedMetric>()
                       : std::make_shared<const LearnedMetric>(
                             generation.form, generation.metric_dim, generation.metric);
-  stream.features = std::make_shared<RandomFeatureMap>(kernel_->law(), seed, state_.input_dim,
+  stream.features = std::make_shared<RandomFeatureMap>(kernel_->features(), seed, state_.input_dim,
                                                        std::min(config_.max_features, kMaxFeatures),
                                                        options_.budget);
   return stream;
@@ -236,9 +236,12 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
     Densify(rows.row(i), dimension, inputs.data() + i * dimension);
   }
   const ConstMatrixView x(inputs.data(), rows.size(), dimension);
-  const bool standardize =
-      config_.standardize == Standardize::kOn ||
-      (config_.standardize == Standardize::kAuto && !InputScaling::ShareOneUnit(x));
+  ComponentConfig kernel_config = config_.kernel;
+  kernel_config.parameters.try_emplace("bandwidth", 1.0);
+  const auto unit_kernel = MakeKernel(kernel_config);
+  const bool standardize = config_.standardize == Standardize::kOn ||
+                           (config_.standardize == Standardize::kAuto &&
+                            (*unit_kernel)->takes_any_input() && !InputScaling::ShareOneUnit(x));
   const InputScaling scaling = standardize ? InputScaling::FromRows(x) : InputScaling();
   state_.input_shift = scaling.shift();
   state_.input_inverse_scale = scaling.inverse_scale();
@@ -254,11 +257,10 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
     }
   }
 
-  state_.kernel_parameters = config_.kernel.parameters;
-  if (!state_.kernel_parameters.contains("bandwidth")) {
-    ParameterMap unit = state_.kernel_parameters;
-    unit["bandwidth"] = 1;
-    const auto kernel = MakeKernel({config_.kernel.name, unit});
+  ChooseKernelParameters(x, kernel_config);
+  state_.kernel_parameters = kernel_config.parameters;
+  if (!config_.kernel.parameters.contains("bandwidth")) {
+    const auto kernel = MakeKernel(kernel_config);
     state_.kernel_parameters["bandwidth"] =
         std::clamp(MedianDistance(x, **kernel) * state_.kernel_parameters.at("bandwidth_scale"),
                    kSmallestBandwidth, kLargestBandwidth);

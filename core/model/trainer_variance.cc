@@ -27,7 +27,7 @@ Trainer::Impl::Stream Trainer::Impl::SecondStream(const Stream& stream) const {
   if (!variance_->needs_second_features()) return {};
   Stream second = stream;
   second.features = std::make_shared<RandomFeatureMap>(
-      kernel_->law(), SecondFamilySeed(stream.features->seed()), state_.input_dim,
+      kernel_->features(), SecondFamilySeed(stream.features->seed()), state_.input_dim,
       variance_->num_features(), options_.budget);
   return second;
 }

@@ -1,7 +1,9 @@
-// Random Fourier features and their sums: project, cosine, accumulate.
+// Random features and their sums: project, apply the form, accumulate.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/simd/features.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
+// Once per target, so after it.
+#include "core/simd/forms-inl.h"
 #include "core/simd/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,6 +21,7 @@ constexpr size_t kHotInputFloats = 40960;
 constexpr size_t kSumChunkRows = 48;
 constexpr size_t kHotSumRows = 24;
 constexpr size_t kHotOutputs = 16;
+constexpr size_t kMostHotRows = 64 * kTileRows;
 
 // Panels [first, first + count) of `panels`, terms [first_term, first_term + terms). Panel p, row r
 // goes to out + p * out_stride + 16 r. A projection that is not complete waits there for its next
@@ -29,10 +32,10 @@ struct Piece {
   size_t input_dim;
   size_t first_term, terms;
   size_t out_stride;
-  bool cosine = true;  // false: projections are what is asked for
+  bool cosine = true;  // false: projections are what is asked for, or what another form needs
 };
 
-// kWhole: the piece has all terms.
+// x: from the first term on. kWhole: the piece has all terms.
 template <size_t kRows, size_t kPanels, bool kWhole>
 HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride, float* out) {
   const FloatTag d;
@@ -56,8 +59,7 @@ HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride,
     }
     const float* frequencies = piece.panels.frequencies + (piece.first + done) * panel_floats +
                                piece.first_term * kPanelWidth;
-    MultiplyAdd<kRows, kPanels>(x + piece.first_term, stride, 1, piece.terms, frequencies,
-                                panel_floats, acc);
+    MultiplyAdd<kRows, kPanels>(x, stride, 1, piece.terms, frequencies, panel_floats, acc);
     const float* phases = piece.panels.phases + (piece.first + done) * kPanelWidth;
     for (size_t p = 0; p < kPanels; ++p) {
       for (size_t i = 0; i < kRegs; ++i) {
@@ -89,31 +91,110 @@ void FeaturesOfTile(size_t rows, const Piece& piece, const float* x, size_t stri
   }
 }
 
-// Features of all rows of x for panels [first, first + count).
-void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, ConstMatrixView x,
-                      float* out, size_t out_stride, bool cosine = true) {
+// Features or projections of all rows of x, at most kMostHotRows, for panels [first, first +
+// count).
+void PlainFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count,
+                           ConstMatrixView x, float* out, size_t out_stride, bool projections) {
   // One tile of rows takes every frequency once: no reason to come back to it.
   const bool one_tile = x.rows <= kTileRows;
   const size_t group =
       one_tile ? count : std::clamp<size_t>(kHotTerms / std::max<size_t>(x.cols, 1), 1, count);
   const size_t max_terms = one_tile ? x.cols : kHotTerms;
+  const bool cosine = !projections && panels.form == FeatureForm::kCosine;
+  float exponents[kMostHotRows];
+  if (!projections && panels.form == FeatureForm::kCosineExponential) {
+    RowExponents(panels, x, exponents);
+  }
   for (size_t p = 0; p < count; p += group) {
     size_t term = 0;
     do {
       const size_t terms = std::min(max_terms, x.cols - term);
       const Piece piece = {panels,     first + p, std::min(group, count - p), x.cols, term, terms,
                            out_stride, cosine};
+      const bool is_last = term + terms == x.cols;
       ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
-        const float* tile_x = x.data + row * x.stride;
+        const float* tile_x = x.data + row * x.stride + term;
         float* tile_out = out + p * out_stride + row * kPanelWidth;
         if (terms == x.cols) {
           FeaturesOfTile<true>(tile, piece, tile_x, x.stride, tile_out);
         } else {
           FeaturesOfTile<false>(tile, piece, tile_x, x.stride, tile_out);
         }
+        if (cosine || projections || !is_last) return;
+        ApplyForm(panels, piece.first, piece.count, tile, exponents + row, tile_out, out_stride,
+                  tile_out, out_stride);
       });
       term += terms;
     } while (term < x.cols);
+  }
+}
+
+// Products of several projections: factor after factor, each multiplied into what is there.
+void ProductFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count,
+                             ConstMatrixView x, float* out, size_t out_stride) {
+  const FloatTag d;
+  HWY_ALIGN float projections[kTileRows * kPanelWidth];
+  const auto scale = hn::Set(d, panels.inverse_bandwidth);
+  for (size_t p = 0; p < count; ++p) {
+    for (size_t factor = 0; factor < panels.factors; ++factor) {
+      FeaturePanels one = panels;
+      one.frequencies += ((first + p) * panels.factors + factor) * x.cols * kPanelWidth;
+      one.phases += ((first + p) * panels.factors + factor) * kPanelWidth;
+      const Piece piece = {one, 0, 1, x.cols, 0, x.cols, 0, false};
+      ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
+        FeaturesOfTile<true>(tile, piece, x.data + row * x.stride, x.stride, projections);
+        float* to = out + p * out_stride + row * kPanelWidth;
+        for (size_t i = 0; i < tile * kPanelWidth; i += kLanes) {
+          const auto offset = hn::LoadU(d, one.phases + i % kPanelWidth);
+          const auto value = hn::MulAdd(hn::LoadU(d, projections + i), scale, offset);
+          hn::StoreU(factor == 0 ? value : hn::Mul(hn::LoadU(d, to + i), value), d, to + i);
+        }
+      });
+    }
+  }
+}
+
+// Projections of inputs that are transformed anew for each panel, kAdditiveInputs coordinates at a
+// time: row [sqrt(x) ..., log(x) ...] -> sqrt(2 x_j) cos(2 pi v log(x_j)), the same sine, j = 0,
+// ...
+void AdditiveFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count,
+                              ConstMatrixView x, float* out, size_t out_stride) {
+  constexpr size_t kAdditiveRows = 2 * kTileRows, kAdditiveInputs = 64;
+  HWY_ALIGN float waves[kAdditiveRows * 2 * kAdditiveInputs];
+  constexpr size_t kStride = 2 * kAdditiveInputs;
+  const size_t inputs = x.cols / 2;
+  for (size_t p = 0; p < count; ++p) {
+    FeaturePanels one = panels;
+    const float frequency = panels.phases[(first + p) * kPanelWidth];
+    for (size_t row = 0; row < x.rows; row += kAdditiveRows) {
+      const size_t rows = std::min(kAdditiveRows, x.rows - row);
+      float* to = out + p * out_stride + row * kPanelWidth;
+      for (size_t j = 0; j < inputs; j += kAdditiveInputs) {
+        const size_t coordinates = std::min(kAdditiveInputs, inputs - j);
+        for (size_t r = 0; r < rows; ++r) {
+          const float* from = x.data + (row + r) * x.stride + j;
+          Waves(from, from + inputs, coordinates, frequency, waves + r * kStride);
+        }
+        one.frequencies = panels.frequencies + (first + p) * x.cols * kPanelWidth;
+        const Piece piece = {one, 0, 1, x.cols, 2 * j, 2 * coordinates, 0, false};
+        ForEachTile<kTileRows>(rows, [&](size_t r, size_t tile) HWY_ATTR {
+          FeaturesOfTile<false>(tile, piece, waves + r * kStride, kStride, to + r * kPanelWidth);
+        });
+      }
+      ApplyForm(panels, first + p, 1, rows, nullptr, to, 0, to, 0);
+    }
+  }
+}
+
+// Features of all rows of x, at most kMostHotRows, for panels [first, first + count).
+void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, ConstMatrixView x,
+                      float* out, size_t out_stride) {
+  if (panels.is_additive) {
+    AdditiveFeaturesOfPanels(panels, first, count, x, out, out_stride);
+  } else if (panels.form == FeatureForm::kProduct || panels.form == FeatureForm::kRandomProduct) {
+    ProductFeaturesOfPanels(panels, first, count, x, out, out_stride);
+  } else {
+    PlainFeaturesOfPanels(panels, first, count, x, out, out_stride, false);
   }
 }
 
@@ -194,44 +275,37 @@ void SumBlock(size_t rows, const float* features, size_t feature_stride, const f
   }
 }
 
-void FeaturesOfRows(const FeaturePanels& panels, ConstMatrixView x, float* out, bool cosine) {
+template <class Visit>
+HWY_INLINE void ForEachChunk(ConstMatrixView x, Visit visit) {
   const size_t hot_rows = kHotInputFloats / std::max<size_t>(x.cols, 1) / kTileRows * kTileRows;
-  const size_t chunk = std::clamp<size_t>(hot_rows, kSumChunkRows, 64 * kTileRows);
+  const size_t chunk = std::clamp<size_t>(hot_rows, kSumChunkRows, kMostHotRows);
   for (size_t row = 0; row < x.rows; row += chunk) {
-    const size_t rows = std::min(chunk, x.rows - row);
-    FeaturesOfPanels(panels, 0, panels.num_panels, x.Rows(row, rows), out + row * kPanelWidth,
-                     x.rows * kPanelWidth, cosine);
+    visit(row, x.Rows(row, std::min(chunk, x.rows - row)));
   }
 }
 
-void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
-  FeaturesOfRows(panels, x, out, true);
+void PanelFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
+  ForEachChunk(x, [&](size_t row, ConstMatrixView rows) HWY_ATTR {
+    FeaturesOfPanels(panels, 0, panels.num_panels, rows, out + row * kPanelWidth,
+                     x.rows * kPanelWidth);
+  });
 }
 
 void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out) {
-  FeaturesOfRows(panels, x, out, false);
+  ForEachChunk(x, [&](size_t row, ConstMatrixView rows) HWY_ATTR {
+    PlainFeaturesOfPanels(panels, 0, panels.num_panels, rows, out + row * kPanelWidth,
+                          x.rows * kPanelWidth, true);
+  });
 }
 
-void CosineOfProjections(const float* projections, const float* phases, size_t num_panels,
-                         size_t rows, float inverse_bandwidth, float* out) {
-  const FloatTag d;
-  const auto scale = hn::Set(d, inverse_bandwidth);
-  for (size_t p = 0; p < num_panels; ++p) {
-    const size_t offset = p * rows * kPanelWidth;
-    for (size_t i = 0; i < kRegs; ++i) {
-      const auto phase = hn::LoadU(d, phases + p * kPanelWidth + i * kLanes);
-      const float* from = projections + offset + i * kLanes;
-      float* to = out + offset + i * kLanes;
-      for (size_t r = 0; r < rows; ++r) {
-        const auto turns = hn::MulAdd(hn::LoadU(d, from + r * kPanelWidth), scale, phase);
-        hn::StoreU(CosineOfTurns(turns), d, to + r * kPanelWidth);
-      }
-    }
-  }
+void FeaturesOfProjections(const FeaturePanels& panels, const float* projections, size_t rows,
+                           float* out) {
+  const size_t stride = rows * kPanelWidth;
+  ApplyForm(panels, 0, panels.num_panels, rows, nullptr, projections, stride, out, stride);
 }
 
-void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
-                size_t num_outputs, double* sums) {
+void PanelSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
+               size_t num_outputs, double* sums) {
   // Odd, see PackRows.
   constexpr size_t kStride = (kSumChunkRows + 1) * kPanelWidth;
   HWY_ALIGN float features[kPanelsPerBlock * kStride];
@@ -281,29 +355,28 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernelstream {
 
-HWY_EXPORT(CosineFeatures);
+HWY_EXPORT(PanelFeatures);
 HWY_EXPORT(Projections);
-HWY_EXPORT(CosineOfProjections);
-HWY_EXPORT(CosineSums);
+HWY_EXPORT(FeaturesOfProjections);
+HWY_EXPORT(PanelSums);
 HWY_EXPORT(FeatureSums);
 
-void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
-  HWY_DYNAMIC_DISPATCH(CosineFeatures)(panels, x, out);
+void PanelFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out) {
+  HWY_DYNAMIC_DISPATCH(PanelFeatures)(panels, x, out);
 }
 
 void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out) {
   HWY_DYNAMIC_DISPATCH(Projections)(panels, x, out);
 }
 
-void CosineOfProjections(const float* projections, const float* phases, size_t num_panels,
-                         size_t rows, float inverse_bandwidth, float* out) {
-  HWY_DYNAMIC_DISPATCH(CosineOfProjections)
-  (projections, phases, num_panels, rows, inverse_bandwidth, out);
+void FeaturesOfProjections(const FeaturePanels& panels, const float* projections, size_t rows,
+                           float* out) {
+  HWY_DYNAMIC_DISPATCH(FeaturesOfProjections)(panels, projections, rows, out);
 }
 
-void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
-                size_t num_outputs, double* sums) {
-  HWY_DYNAMIC_DISPATCH(CosineSums)(panels, x, coefficients, num_outputs, sums);
+void PanelSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
+               size_t num_outputs, double* sums) {
+  HWY_DYNAMIC_DISPATCH(PanelSums)(panels, x, coefficients, num_outputs, sums);
 }
 
 void FeatureSums(const float* features, size_t num_panels, size_t rows, const float* coefficients,

@@ -2,7 +2,9 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/simd/sampling.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
+// Once per target, so after it.
 #include "core/base/philox.h"
+#include "core/simd/math-inl.h"
 #include "core/simd/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -88,27 +90,6 @@ HWY_INLINE Floats UniformMinus(const uint32_t* words, float offset) {
   return hn::MulAdd(j, hn::Set(d, 0x1p-23f), hn::Set(d, 0x1p-24f - offset));
 }
 
-// -log(y), y in [2^-22, 1], absolute error 1e-7 + relative error 1e-7.
-HWY_INLINE Floats NegativeLog(Floats y) {
-  const FloatTag d;
-  const IntTag di;
-  // y = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
-  const auto bits = hn::BitCast(di, y);
-  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
-  const auto mantissa = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
-  const auto f = hn::Sub(mantissa, hn::Set(d, 1.0f));
-  auto p = hn::Set(d, -0x1.9dd332p-4f);
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.504526p-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, -0x1.62fa68p-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.970064p-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, -0x1.ff2b2cp-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.555ccap-2f));
-  p = hn::MulAdd(p, f, hn::Set(d, -0x1.0000ep-1f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.fffffap-1f));
-  p = hn::Mul(p, f);
-  return hn::NegMulAdd(hn::ConvertTo(d, exponent), hn::Set(d, 0x1.62e43p-1f), hn::Neg(p));
-}
-
 // Quantiles divided by 2 pi, as functions of q = u - 1/2.
 
 // Normal: q * ratio(w), w = -log(4 u (1 - u)), with a minimax polynomial for the ratio in w up to 5
@@ -152,6 +133,26 @@ struct NormalTurns {
   }
 };
 
+// sin(pi s) and cos(pi s), 0 <= s <= 1/4.
+struct HalfTurns {
+  Floats sine, cosine;
+};
+HWY_INLINE HalfTurns HalfTurnsOf(Floats s) {
+  const FloatTag d;
+  const auto s2 = hn::Mul(s, s);
+  auto sine = hn::Set(d, -0x1.2d9302p-1f);
+  sine = hn::MulAdd(sine, s2, hn::Set(d, 0x1.465e92p+1f));
+  sine = hn::MulAdd(sine, s2, hn::Set(d, -0x1.4abbbap+2f));
+  sine = hn::MulAdd(sine, s2, hn::Set(d, 0x1.921fb6p+1f));
+  sine = hn::Mul(sine, s);
+  auto cosine = hn::Set(d, 0x1.d9c364p-3f);
+  cosine = hn::MulAdd(cosine, s2, hn::Set(d, -0x1.55c57cp+0f));
+  cosine = hn::MulAdd(cosine, s2, hn::Set(d, 0x1.03c1dcp+2f));
+  cosine = hn::MulAdd(cosine, s2, hn::Set(d, -0x1.3bd3ccp+2f));
+  cosine = hn::MulAdd(cosine, s2, hn::Set(d, 1.0f));
+  return {sine, cosine};
+}
+
 // Cauchy: tan(pi q), as 1 / tan(pi (1/2 - |q|)) beyond |q| = 1/4: sine and cosine of at most pi/4,
 // one division.
 struct CauchyTurns {
@@ -159,21 +160,66 @@ struct CauchyTurns {
     const FloatTag d;
     const auto size = hn::Abs(q);
     const auto v = hn::Sub(hn::Set(d, 0.5f), size);
-    const auto s = hn::Min(v, size);
-    const auto s2 = hn::Mul(s, s);
-    auto sine = hn::Set(d, -0x1.2d9302p-1f);
-    sine = hn::MulAdd(sine, s2, hn::Set(d, 0x1.465e92p+1f));
-    sine = hn::MulAdd(sine, s2, hn::Set(d, -0x1.4abbbap+2f));
-    sine = hn::MulAdd(sine, s2, hn::Set(d, 0x1.921fb6p+1f));
-    sine = hn::Mul(sine, s);
-    auto cosine = hn::Set(d, 0x1.d9c364p-3f);
-    cosine = hn::MulAdd(cosine, s2, hn::Set(d, -0x1.55c57cp+0f));
-    cosine = hn::MulAdd(cosine, s2, hn::Set(d, 0x1.03c1dcp+2f));
-    cosine = hn::MulAdd(cosine, s2, hn::Set(d, -0x1.3bd3ccp+2f));
-    cosine = hn::MulAdd(cosine, s2, hn::Set(d, 1.0f));
+    const auto [sine, cosine] = HalfTurnsOf(hn::Min(v, size));
     const auto is_tail = hn::Lt(v, size);
     const auto top = hn::Mul(hn::IfThenElse(is_tail, cosine, sine), hn::Set(d, kInverseTwoPi));
     return hn::CopySign(hn::Div(top, hn::IfThenElse(is_tail, sine, cosine)), q);
+  }
+};
+
+// Laplace: -log(1 - 2 |q|), the argument exact.
+struct LaplaceTurns {
+  HWY_INLINE Floats operator()(Floats q) const {
+    const FloatTag d;
+    const auto y = hn::NegMulAdd(hn::Abs(q), hn::Set(d, 2.0f), hn::Set(d, 1.0f));
+    return hn::CopySign(hn::Mul(NegativeLog(y), hn::Set(d, kInverseTwoPi)), q);
+  }
+};
+
+// Density sech(pi w): -log(tan(pi v / 2)) / pi, v = 1/2 - |q|, beyond |q| = 1/4, else
+// 2 atanh(tan(pi |q| / 2)) / pi by the series of atanh, whose argument is below 0.415.
+struct SechTurns {
+  HWY_INLINE Floats operator()(Floats q) const {
+    const FloatTag d;
+    const auto size = hn::Abs(q);
+    const auto v = hn::Sub(hn::Set(d, 0.5f), size);
+    const auto [sine, cosine] = HalfTurnsOf(hn::Mul(hn::Min(v, size), hn::Set(d, 0.5f)));
+    const auto t = hn::Div(sine, cosine);
+    const auto z = hn::Mul(t, t);
+    auto p = hn::Set(d, 2.0f / 17);
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 15));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 13));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 11));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 9));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 7));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 5));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f / 3));
+    p = hn::MulAdd(p, z, hn::Set(d, 2.0f));
+    const auto value = hn::IfThenElse(hn::Lt(v, size), NegativeLog(t), hn::Mul(p, t));
+    return hn::CopySign(hn::Mul(value, hn::Set(d, 0x1.9f02f6p-5f)), q);  // 1 / (2 pi^2)
+  }
+};
+
+// Exponential, as it is: -log(u).
+struct Exponential {
+  HWY_INLINE Floats operator()(Floats q) const {
+    return NegativeLog(hn::Add(q, hn::Set(FloatTag(), 0.5f)));
+  }
+};
+
+// Levy, as it is: 1 / (2 z^2), z the normal quantile of u / 2 (u / 2 - 1/2 is exact).
+struct Levy {
+  HWY_INLINE Floats operator()(Floats q) const {
+    const FloatTag d;
+    const auto turns = NormalTurns()(hn::MulAdd(q, hn::Set(d, 0.5f), hn::Set(d, -0.25f)));
+    return hn::Div(hn::Set(d, 0x1.9f02f6p-7f), hn::Mul(turns, turns));  // 1 / (8 pi^2)
+  }
+};
+
+// -1 or +1.
+struct Rademacher {
+  HWY_INLINE Floats operator()(Floats q) const {
+    return hn::CopySign(hn::Set(FloatTag(), 1.0f), q);
   }
 };
 
@@ -202,6 +248,41 @@ void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, si
       return Sample(NormalTurns(), key, first_feature, num_panels, input_dim, out);
     case SpectralLaw::kCauchy:
       return Sample(CauchyTurns(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kLaplace:
+      return Sample(LaplaceTurns(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kSech:
+      return Sample(SechTurns(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kExponential:
+      return Sample(Exponential(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kLevy:
+      return Sample(Levy(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kRademacher:
+      return Sample(Rademacher(), key, first_feature, num_panels, input_dim, out);
+    case SpectralLaw::kJensenShannon:
+      break;  // never drawn coordinate by coordinate
+  }
+}
+
+void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,
+                 const SignLayout& layout, float* out) {
+  const FloatTag d;
+  const WordTag dw;
+  HWY_ALIGN uint32_t words[4][kPanelWidth];
+  for (size_t p = 0; p < num_panels; ++p) {
+    float* panel = out + p * layout.signs * input_dim * kPanelWidth;
+    for (size_t j = 0; j < input_dim; ++j) {
+      if (j % 4 == 0) {
+        PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, j / 4, words);
+      }
+      for (size_t s = 0; s < layout.signs; ++s) {
+        float* to = panel + (s * layout.sign_stride + j * layout.coordinate_stride) * kPanelWidth;
+        for (size_t i = 0; i < kPanelWidth; i += kLanes) {
+          const auto word = hn::ShiftLeftSame(hn::LoadU(dw, words[j % 4] + i), static_cast<int>(s));
+          const auto sign = hn::AndNot(word, hn::Set(dw, 0x80000000u));
+          hn::StoreU(hn::BitCast(d, hn::Or(sign, hn::Set(dw, 0x3F800000u))), d, to + i);
+        }
+      }
+    }
   }
 }
 
@@ -226,10 +307,16 @@ namespace kernelstream {
 
 HWY_EXPORT(SampleFrequencies);
 HWY_EXPORT(SamplePhases);
+HWY_EXPORT(SampleSigns);
 
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                        size_t input_dim, float* out) {
   HWY_DYNAMIC_DISPATCH(SampleFrequencies)(law, key, first_feature, num_panels, input_dim, out);
+}
+
+void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,
+                 const SignLayout& layout, float* out) {
+  HWY_DYNAMIC_DISPATCH(SampleSigns)(key, first_feature, num_panels, input_dim, layout, out);
 }
 
 void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out) {

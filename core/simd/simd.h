@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/feature_spec.h"
 #include "core/base/matrix_view.h"
 #include "core/base/spectral_law.h"
 
@@ -35,54 +36,99 @@ inline constexpr size_t kPanelWidth = 16;
 inline constexpr size_t kFeaturesPerBlock = 256;
 inline constexpr size_t kPanelsPerBlock = kFeaturesPerBlock / kPanelWidth;
 
-// Frequencies of `num_panels` panels, in TURNS per unit of (input / bandwidth): a draw of `law`
-// divided by 2 pi. out: [num_panels][input_dim][16]. Panel p, lane l is feature first_feature + 16
-// p + l (first_feature may be any multiple of 16). Coordinate j of feature f is the inverse CDF of
-// the uniform
+// Frequencies of `num_panels` panels. out: [num_panels][input_dim][16]. Panel p, lane l is feature
+// first_feature + 16 p + l (first_feature may be any multiple of 16). Coordinate j of feature f is
+// the inverse CDF of the uniform
 //   u = ((word >> 9) + 0.5) * 2^-23,
 // word = word (j % 4) of Philox4x32-10 with key = key and counter FrequencyCounter(f, j / 4)
-// (core/base/philox.h): a pure function of (key, f, j). Relative error of each value <= 1e-6
-// against the exact quantile.
+// (core/base/philox.h): a pure function of (key, f, j).
+// Laws of the cosine (normal, Cauchy, Laplace, sech) in TURNS per unit of input / bandwidth: a draw
+// divided by 2 pi. The others as they are. Relative error of each value <= 1e-6 against the exact
+// quantile, 2e-6 for Levy. kJensenShannon is not possible.
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                        size_t input_dim, float* out);
+
+// Where the signs of a coordinate go.
+struct SignLayout {
+  size_t signs = 1;              // for each coordinate, at most 23
+  size_t sign_stride = 1;        // in units of 16 floats
+  size_t coordinate_stride = 1;  // in units of 16 floats
+};
+
+// Several Rademacher draws for each coordinate from the one word of SampleFrequencies: sign s of
+// coordinate j is +1 if bit 31 - s of the word is set, else -1 (s = 0 equals law kRademacher). out:
+// [num_panels][signs * input_dim][16], in a panel at 16 * (s * sign_stride + j *
+// coordinate_stride).
+void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,
+                 const SignLayout& layout, float* out);
 
 // Phases in turns, uniform on (0, 1): ((word >> 9) + 0.5) * 2^-23, word 0 of counter
 // PhaseCounter(f). out: [num_panels][16].
 void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out);
 
-// A run of consecutive features, at most as many as the caller likes.
+// Inputs as the kernel sees them (core/base/feature_spec.h). out: [rows, cols], for kAdditive
+// [rows, 2 cols] (square roots, then logarithms). parameter: what kLog adds, the length kBall
+// shortens to; 0 for kAdditive, else without effect. Logarithms: absolute error 1e-7 + relative
+// error 2e-7; of values below 2^-126 (negative ones too) that of 2^-126.
+void TransformInputs(InputTransform transform, float parameter, ConstMatrixView x, float* out);
+
+// A run of consecutive features, at most as many as the caller likes. Lanes are what a form needs
+// beside frequencies, for each panel:
+//   kCosine [16]: phase in turns     kCosineExponential [2][16]: phase in turns, rate
+//   kProduct, kRandomProduct [factors][16]: what is added to each projection
+//   additive [16]: frequency over the logarithms, in turns, the same in all lanes
+//   others [16]: unused
 struct FeaturePanels {
-  const float* frequencies = nullptr;  // [num_panels][input_dim][16], turns
-  const float* phases = nullptr;       // [num_panels][16], turns
+  const float* frequencies = nullptr;  // [num_panels][factors][terms][16]
+  const float* phases = nullptr;       // lanes
   size_t num_panels = 0;
-  // Multiplies the projection: 1 / bandwidth. t = fma(projection, inverse_bandwidth, phase).
+  // Multiplies the projection: 1 / bandwidth (times the kernel's frequency_scale).
   float inverse_bandwidth = 1.0f;
+  FeatureForm form = FeatureForm::kCosine;
+  bool is_additive = false;  // x holds square roots and logarithms
+  size_t factors = 1;
+  size_t degree = 1;  // of kRectifiedPower, at most 3
+  float shift = 0;    // of kCosineExponential
 };
 
-// Random Fourier features sqrt(2) cos(2 pi (x . frequency / bandwidth + phase)).
+// Random features of transformed inputs x: [rows, terms], finite. out: [num_panels][rows][16].
 // projection = sum over coordinates in order 0, 1, ... by fused multiply-add from 0.
-// x: [rows, input_dim], finite. out: [num_panels][rows][16], in [-sqrt2, sqrt2].
-// Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the projection: + 3e-6 * sum_j
-// |x_j w_j| / bandwidth (a phase of size |t| turns is known to |t| * 2^-24 at best).
-void CosineFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
+// kCosine: sqrt(2) cos(2 pi t), t = fma(projection, inverse_bandwidth, phase), frequencies in
+// turns;
+//   in [-sqrt2, sqrt2]. Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the
+//   projection: + 3e-6 * m, m = sum_j |x_j w_j| / bandwidth (a phase of size |t| turns is known to
+//   |t| * 2^-24 at best).
+// kCosineExponential: the same times exp(min(60, rate (|x|^2 inverse_bandwidth^2 - shift) / 2)) /
+//   sqrt(1 - shift). Error: that factor times (1e-5 + 3e-6 m + 3e-7 |its exponent|).
+// kExponential: exp(-t), t = projection * inverse_bandwidth, 0 for t > 87. Relative error <= 1e-6 +
+//   4e-7 m.
+// kLinear: projection * sqrt(inverse_bandwidth). Error <= 4e-7 sum |terms|; additive: + 2e-5 sum_j
+//   sqrt(x_j) + 4e-6 |frequency| sum_j sqrt(x_j) |log x_j|, times sqrt(inverse_bandwidth). Costs
+//   two terms for each input and, once for each row and panel, a sine and a cosine for each input.
+// kRectifiedPower: sqrt(2) t^degree where t > 0, else 0, t = 2 pi projection * inverse_bandwidth,
+//   frequencies in turns. Error <= sqrt(2) degree (|t| + e)^(degree - 1) e + 4e-7 t^degree, e =
+//   4e-6 m.
+// kProduct, kRandomProduct: product over factors of fma(projection, inverse_bandwidth, lane).
+//   Relative error of each factor <= 4e-7 (m + |lane|) / |factor|. Costs `factors` projections.
+void PanelFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 
 // The same in two steps, for several bandwidths on one frequency stream: the projections
-// x . frequency ([num_panels][rows][16], as in `out` above), then
-// sqrt(2) cos(2 pi (projection * inverse_bandwidth + phase)), bit-equal to CosineFeatures.
-// `phases`: [num_panels][16]. out may be `projections` itself.
+// x . frequency ([num_panels][rows][16], as in `out` above), then the form of them, bit-equal to
+// PanelFeatures. `out` may be `projections` itself. Not for kCosineExponential, products and
+// additive panels.
 void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out);
-void CosineOfProjections(const float* projections, const float* phases, size_t num_panels,
-                         size_t rows, float inverse_bandwidth, float* out);
+void FeaturesOfProjections(const FeaturePanels& panels, const float* projections, size_t rows,
+                           float* out);
 
 // Sums of features times coefficients without writing the features to memory; the fused evaluation
 // loop. coefficients: [num_panels][num_outputs][16]. sums: [rows][num_outputs], overwritten with
 // float64 sums: per block of kPanelsPerBlock panels (counted from the first panel of the call),
 // lanes accumulate over the block's panels in order in float32, the lane tree adds them, and block
 // sums are added in order in float64.
-void CosineSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
-                size_t num_outputs, double* sums);
+void PanelSums(const FeaturePanels& panels, ConstMatrixView x, const float* coefficients,
+               size_t num_outputs, double* sums);
 
-// The same sums from features already computed: bit-equal to CosineSums.
+// The same sums from features already computed: bit-equal to PanelSums.
 // features: [num_panels][rows][16].
 void FeatureSums(const float* features, size_t num_panels, size_t rows, const float* coefficients,
                  size_t num_outputs, double* sums);

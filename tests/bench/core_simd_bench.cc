@@ -124,7 +124,7 @@ void Features(benchmark::State& state) {
   const Inputs in(state.range(0), state.range(1));
   std::vector<float> out(in.rows * kFeatures);
   Measure(state, static_cast<double>(in.rows * kFeatures), in.Limit(0),
-          [&] { CosineFeatures(in.panels, in.x, out.data()); });
+          [&] { PanelFeatures(in.panels, in.x, out.data()); });
 }
 BENCHMARK(Features)
     ->UseManualTime()
@@ -138,7 +138,7 @@ void Sums(benchmark::State& state) {
   std::vector<double> sums(in.rows * outputs);
   Measure(state, static_cast<double>(in.rows * kFeatures),
           in.Limit(2.0 * static_cast<double>(outputs)),
-          [&] { CosineSums(in.panels, in.x, coefficients.data(), outputs, sums.data()); });
+          [&] { PanelSums(in.panels, in.x, coefficients.data(), outputs, sums.data()); });
 }
 BENCHMARK(Sums)
     ->UseManualTime()

@@ -59,10 +59,10 @@ TEST_P(SimdBits, OfFeaturesAndSumsNeverChange) {
   const FeaturePanels panels = {frequencies.data(), phases.data(), kPanels, 0.8f};
   const ConstMatrixView x(data.data(), kRows, kDim, kDim * kPanelWidth);
   std::vector<float> features(kPanels * kRows * kPanelWidth);
-  CosineFeatures(panels, x, features.data());
+  PanelFeatures(panels, x, features.data());
   EXPECT_EQ(DigestOf(features), "e58ae53811cd6baad699cfad4e4b3ce2");
   std::vector<double> sums(kRows * kOutputs);
-  CosineSums(panels, x, coefficients.data(), kOutputs, sums.data());
+  PanelSums(panels, x, coefficients.data(), kOutputs, sums.data());
   EXPECT_EQ(DigestOf(sums), "3202edf091cc5c9a35fe08449de6e4c1");
   std::vector<float> gram(kRows * kRows);
   FeatureGram(features.data(), kPanels, kRows, gram.data());

@@ -86,7 +86,7 @@ class GaussianProcess : public testing::Test {
 
   std::vector<float> Features(const std::vector<float>& x, size_t num_features, uint64_t seed,
                               size_t first, size_t count) const {
-    const RandomFeatureMap map(SpectralLaw::kNormal, seed, kDim, num_features, nullptr);
+    const RandomFeatureMap map(FeatureSpec{}, seed, kDim, num_features, nullptr);
     std::vector<float> out(num_features * count);
     for (size_t p = 0; p < num_features / kPanelWidth; p += kPanelsPerBlock) {
       const size_t panels = std::min(kPanelsPerBlock, num_features / kPanelWidth - p);

@@ -29,7 +29,7 @@ double Target(const float* x) { return std::sin(2 * x[0]) + 0.5 * x[1]; }
 // Features of rows [first, first + count) of x.
 std::vector<float> Features(const std::vector<float>& x, size_t num_features, size_t first,
                             size_t count) {
-  const RandomFeatureMap map(SpectralLaw::kNormal, 11, kDim, num_features, nullptr);
+  const RandomFeatureMap map(FeatureSpec{}, 11, kDim, num_features, nullptr);
   std::vector<float> out(num_features * count);
   for (size_t p = 0; p < num_features / kPanelWidth; p += kPanelsPerBlock) {
     const size_t panels = std::min(kPanelsPerBlock, num_features / kPanelWidth - p);

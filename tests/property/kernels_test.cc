@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "core/base/field_error.h"
 #include "core/feature/random_feature_map.h"
 #include "core/kernel/kernel.h"
 #include "tests/support/random.h"
@@ -14,82 +18,244 @@ namespace {
 constexpr uint64_t kSeed = 2014;
 constexpr size_t kPairs = 12;
 constexpr double kBandwidth = 1.7;
-// Bound on |mean - k| in standard errors: one of 10^4 honest comparisons would break it.
+// Bound on |mean - k| in standard errors: one of 10^5 honest comparisons would break it.
 constexpr double kStandardErrors = 4.5;
-constexpr uint64_t kNumFeatures = 1 << 17;
 
-std::unique_ptr<const Kernel> Make(const KernelEntry& entry) {
-  auto kernel = MakeKernel({std::string(entry.doc.name), {{"bandwidth", kBandwidth}}});
-  EXPECT_TRUE(kernel.ok()) << kernel.status();
-  return *std::move(kernel);
+// KERNELSTREAM_LONG_TEST: ten times as many features.
+uint64_t NumFeatures() {
+  return std::getenv("KERNELSTREAM_LONG_TEST") != nullptr ? 1 << 20 : 1 << 17;
+}
+
+// A kernel of the registry with one setting of its parameters.
+struct Setting {
+  std::string name;
+  std::unique_ptr<const Kernel> kernel;
+};
+
+// Defaults; then each integer parameter at its first values, each other one at a value apart.
+std::vector<Setting> Settings(const KernelEntry& entry) {
+  const std::string name(entry.doc.name);
+  std::vector<ParameterMap> maps = {{{"bandwidth", kBandwidth}}};
+  for (const ParameterDoc& parameter : entry.doc.parameters) {
+    if (parameter.name == "bandwidth" || parameter.name == "bandwidth_scale") continue;
+    if (absl::StartsWith(parameter.name, "a")) continue;  // coefficients of a series
+    std::vector<double> values = {std::min(parameter.max, std::max(parameter.min, 0.3))};
+    if (parameter.integer) values = {parameter.min, parameter.min + 1, parameter.min + 2};
+    for (const double value : values) {
+      maps.push_back({{"bandwidth", kBandwidth}, {std::string(parameter.name), value}});
+    }
+  }
+  std::vector<Setting> settings;
+  for (const ParameterMap& map : maps) {
+    std::string text = name;
+    for (const auto& [key, value] : map) text += " " + key + "=" + std::to_string(value);
+    const auto complete = CompleteKernel({name, map});
+    EXPECT_TRUE(complete.ok()) << text << complete.status();
+    auto kernel = MakeKernel({name, *complete});
+    EXPECT_TRUE(kernel.ok()) << text << kernel.status();
+    settings.push_back({text, *std::move(kernel)});
+  }
+  return settings;
 }
 
 std::vector<double> Widened(const float* x, size_t n) { return {x, x + n}; }
 
-TEST(EveryKernel, IsSymmetricBoundedAndOneOnTheDiagonal) {
+// Pairs of rows of the kernel's domain, at all distances that matter; zeros among them.
+std::vector<float> Pairs(const Kernel& kernel, size_t dim) {
   Random random(kSeed);
+  std::vector<float> x(2 * kPairs * dim);
+  for (size_t p = 0; p < kPairs; ++p) {
+    const double distance = 0.25 * static_cast<double>(p) * kBandwidth / std::sqrt(double(dim));
+    for (size_t j = 0; j < dim; ++j) {
+      float& a = x[2 * p * dim + j];
+      float& b = x[(2 * p + 1) * dim + j];
+      a = static_cast<float>(random.Normal());
+      b = static_cast<float>(a + distance * random.Normal());
+      if (p % 4 == 3 && j == 1) a = 0;
+      if (kernel.takes_any_input()) continue;
+      a = a * a, b = b * b;
+    }
+  }
+  return x;
+}
+
+TEST(EveryKernel, IsSymmetricPositiveOnTheDiagonalAndObeysCauchySchwarz) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    const auto kernel = Make(entry);
-    for (int trial = 0; trial < 100; ++trial) {
-      std::vector<double> x(5), y(5);
-      for (size_t j = 0; j < x.size(); ++j) x[j] = random.Normal(), y[j] = random.Normal();
-      EXPECT_EQ(kernel->Evaluate(x, y), kernel->Evaluate(y, x)) << entry.doc.name;
-      EXPECT_EQ(kernel->Evaluate(x, x), 1) << entry.doc.name;
-      EXPECT_LT(kernel->Evaluate(x, y), 1) << entry.doc.name;
-      EXPECT_GT(kernel->Evaluate(x, y), 0) << entry.doc.name;
+    for (const Setting& setting : Settings(entry)) {
+      constexpr size_t kDim = 5;
+      const std::vector<float> rows = Pairs(*setting.kernel, kDim);
+      for (size_t p = 0; p < kPairs; ++p) {
+        const auto x = Widened(&rows[2 * p * kDim], kDim);
+        const auto y = Widened(&rows[(2 * p + 1) * kDim], kDim);
+        const double k = setting.kernel->Evaluate(x, y);
+        EXPECT_EQ(k, setting.kernel->Evaluate(y, x)) << setting.name;
+        const double xx = setting.kernel->Evaluate(x, x), yy = setting.kernel->Evaluate(y, y);
+        EXPECT_GT(xx, 0) << setting.name;
+        EXPECT_LE(k * k, xx * yy * (1 + 1e-12)) << setting.name;
+        EXPECT_GE(setting.kernel->Distance(x, y), 0) << setting.name;
+        if (setting.kernel->features().is_shift_invariant()) {
+          EXPECT_EQ(xx, 1) << setting.name;
+        }
+      }
     }
   }
 }
 
-// E[feature(x) feature(x')] = k(x, x') over pairs at all distances that matter.
-TEST(EveryKernel, FeaturesAreUnbiased) {
-  constexpr size_t kDim = 4;
+TEST(EveryKernel, MeasuresInputsInUnitsOfItsBandwidth) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    const auto kernel = Make(entry);
-    const RandomFeatureMap map(kernel->law(), kSeed, kDim, kNumFeatures, nullptr);
-    Random random(kSeed);
-    std::vector<float> x(2 * kPairs * kDim);
-    for (size_t p = 0; p < kPairs; ++p) {
-      const double distance = 0.25 * static_cast<double>(p) * kBandwidth / std::sqrt(double{kDim});
-      for (size_t j = 0; j < kDim; ++j) {
-        x[2 * p * kDim + j] = static_cast<float>(random.Normal());
-        x[(2 * p + 1) * kDim + j] =
-            static_cast<float>(x[2 * p * kDim + j] + distance * random.Normal());
-      }
+    const auto at = [&](double bandwidth) {
+      ParameterMap map = *CompleteKernel({std::string(entry.doc.name), {{"bandwidth", bandwidth}}});
+      return *MakeKernel({std::string(entry.doc.name), map});
+    };
+    const auto one = at(1), two = at(2);
+    if (one->features().transform == InputTransform::kLog) continue;
+    std::vector<double> ratios;
+    for (const double size : {0.4, 0.7, 1.1}) {
+      const std::vector<double> x = {size, 0.2, 0.9}, y = {0.3, 0.6, 0};
+      std::vector<double> x2 = x, y2 = y;
+      for (double& v : x2) v *= 2;
+      for (double& v : y2) v *= 2;
+      EXPECT_NEAR(two->Evaluate(x2, y2) / one->Evaluate(x, y), 1, 1e-12) << entry.doc.name;
+      ratios.push_back(two->Evaluate(x, y) / one->Evaluate(x, y));
     }
-    const size_t rows = 2 * kPairs;
-    std::vector<float> features(kPanelsPerBlock * rows * kPanelWidth);
-    std::vector<double> sum(kPairs), squares(kPairs);
-    for (uint64_t panel = 0; panel < kNumFeatures / kPanelWidth; panel += kPanelsPerBlock) {
-      map.Features({x.data(), rows, kDim}, static_cast<float>(1 / kBandwidth), panel,
-                   kPanelsPerBlock, features.data());
-      for (size_t i = 0; i < kPanelsPerBlock; ++i) {
+    const bool constant =
+        std::abs(ratios[1] / ratios[0] - 1) < 1e-12 && std::abs(ratios[2] / ratios[0] - 1) < 1e-12;
+    EXPECT_EQ(constant, one->is_homogeneous()) << entry.doc.name;
+  }
+}
+
+TEST(EveryKernel, RefusesValuesOutsideItsDomainAndNamesThem) {
+  for (const KernelEntry& entry : KernelRegistry()) {
+    for (const Setting& setting : Settings(entry)) {
+      const float inside[] = {0.0f, 3.5f, 1e-20f}, outside[] = {1.0f, -2.5f};
+      EXPECT_TRUE(setting.kernel->CheckInput(inside).ok()) << setting.name;
+      const absl::Status status = setting.kernel->CheckInput(outside);
+      EXPECT_EQ(status.ok(), setting.kernel->takes_any_input()) << setting.name;
+      if (status.ok()) continue;
+      EXPECT_EQ(FieldPathOf(status), "values[1]") << setting.name;
+      EXPECT_TRUE(absl::StrContains(status.message(), "-2.5")) << status;
+      EXPECT_TRUE(absl::StrContains(status.message(), entry.doc.name)) << status;
+    }
+  }
+}
+
+// E[feature(x) feature(x')] = k(x, x'). Features of one block may depend on each other: errors are
+// measured between blocks.
+TEST(EveryKernel, FeaturesAreUnbiased) {
+  constexpr size_t kDim = 4, kRows = 2 * kPairs;
+  const uint64_t num_features = NumFeatures();
+  for (const KernelEntry& entry : KernelRegistry()) {
+    for (const Setting& setting : Settings(entry)) {
+      const Kernel& kernel = *setting.kernel;
+      const RandomFeatureMap map(kernel.features(), kSeed, kDim, num_features, nullptr);
+      const std::vector<float> x = Pairs(kernel, kDim);
+      std::vector<float> features(kPanelsPerBlock * kRows * kPanelWidth);
+      std::vector<double> sum(kPairs), block_squares(kPairs), squares(kPairs);
+      for (uint64_t panel = 0; panel < num_features / kPanelWidth; panel += kPanelsPerBlock) {
+        map.Features({x.data(), kRows, kDim}, static_cast<float>(1 / kBandwidth), panel,
+                     kPanelsPerBlock, features.data());
         for (size_t p = 0; p < kPairs; ++p) {
-          const float* a = features.data() + (i * rows + 2 * p) * kPanelWidth;
-          for (size_t lane = 0; lane < kPanelWidth; ++lane) {
-            const double product = double{a[lane]} * a[kPanelWidth + lane];
-            sum[p] += product;
-            squares[p] += product * product;
+          double block = 0;
+          for (size_t i = 0; i < kPanelsPerBlock; ++i) {
+            const float* a = features.data() + (i * kRows + 2 * p) * kPanelWidth;
+            for (size_t lane = 0; lane < kPanelWidth; ++lane) {
+              const double product = double{a[lane]} * a[kPanelWidth + lane];
+              block += product;
+              squares[p] += product * product;
+            }
           }
+          block /= kFeaturesPerBlock;
+          sum[p] += block;
+          block_squares[p] += block * block;
         }
       }
-    }
-    const auto n = static_cast<double>(kNumFeatures);
-    for (size_t p = 0; p < kPairs; ++p) {
-      const double expected =
-          kernel->Evaluate(Widened(&x[2 * p * kDim], kDim), Widened(&x[(2 * p + 1) * kDim], kDim));
-      const double mean = sum[p] / n;
-      const double error = std::sqrt((squares[p] / n - mean * mean) / n);
-      EXPECT_LE(std::abs(mean - expected), kStandardErrors * error + 1e-6)
-          << entry.doc.name << " pair " << p << " k = " << expected << " seed " << kSeed;
-      // Variance of the product, cos form: 1 + k(2D) / 2 - k(D)^2.
-      std::vector<double> zero(kDim), twice(kDim);
-      for (size_t j = 0; j < kDim; ++j) {
-        twice[j] = 2.0 * (x[2 * p * kDim + j] - x[(2 * p + 1) * kDim + j]);
+      const auto blocks = static_cast<double>(num_features / kFeaturesPerBlock);
+      for (size_t p = 0; p < kPairs; ++p) {
+        const auto a = Widened(&x[2 * p * kDim], kDim);
+        const auto b = Widened(&x[(2 * p + 1) * kDim], kDim);
+        const double expected = kernel.Evaluate(a, b);
+        const double mean = sum[p] / blocks;
+        const double variance = std::max(0.0, block_squares[p] / blocks - mean * mean);
+        EXPECT_LE(std::abs(mean - expected),
+                  kStandardErrors * std::sqrt(variance / blocks) + 2e-6 * (1 + std::abs(expected)))
+            << setting.name << " pair " << p << " mean " << mean << " k " << expected << " error "
+            << std::sqrt(variance / blocks) << " seed " << kSeed;
+        if (!kernel.features().is_shift_invariant()) continue;
+        // Variance of the product, cos form: 1 + k(2 D) / 2 - k(D)^2.
+        std::vector<double> zero(kDim), twice(kDim);
+        for (size_t j = 0; j < kDim; ++j) twice[j] = 2 * (a[j] - b[j]);
+        const double exact = 1 + kernel.Evaluate(twice, zero) / 2 - expected * expected;
+        const double measured = squares[p] / static_cast<double>(num_features) - mean * mean;
+        EXPECT_NEAR(measured / exact, 1, 0.03) << setting.name << " pair " << p;
       }
-      const double variance = 1 + kernel->Evaluate(twice, zero) / 2 - expected * expected;
-      EXPECT_NEAR((squares[p] / n - mean * mean) / variance, 1, 0.03)
-          << entry.doc.name << " pair " << p;
+    }
+  }
+}
+
+// One row or many, one bandwidth or many, with or without a cache, wider inputs, summed or not.
+TEST(EveryKernel, FeaturesAreTheSameBitsWhicheverWayTheyAreAskedFor) {
+  constexpr size_t kDim = 67, kRows = 2 * kPairs, kPanels = 19, kOutputs = 2;
+  Random random(kSeed);
+  std::vector<float> coefficients(kPanels * kOutputs * kPanelWidth);
+  for (float& value : coefficients) value = static_cast<float>(random.Normal());
+  for (const KernelEntry& entry : KernelRegistry()) {
+    for (const Setting& setting : Settings(entry)) {
+      const FeatureSpec spec = setting.kernel->features();
+      const std::vector<float> data = Pairs(*setting.kernel, kDim);
+      const ConstMatrixView x(data.data(), kRows, kDim);
+      FeatureCacheBudget budget(1 << 30);
+      const RandomFeatureMap kept(spec, kSeed, kDim, 4096, &budget);
+      const RandomFeatureMap generated(spec, kSeed, kDim, 4096, nullptr);
+      std::vector<float> all(kPanels * kRows * kPanelWidth), other = all, at = all;
+      kept.Features(x, 0.8f, 0, kPanels, all.data());
+      generated.Features(x, 0.8f, 0, kPanels, other.data());
+      EXPECT_EQ(all, other) << setting.name;
+      float* outs[] = {other.data(), at.data()};
+      generated.FeaturesAt(x, std::vector<float>{0.3f, 0.8f}, 0, kPanels, outs);
+      EXPECT_EQ(all, at) << setting.name;
+
+      std::vector<float> wide(kRows * (kDim + 6), 0.0f);
+      for (size_t r = 0; r < kRows; ++r) {
+        std::copy_n(&data[r * kDim], kDim, &wide[r * (kDim + 6)]);
+      }
+      // Coordinates that are 0 change nothing, except where 0 is log(offset).
+      if (spec.transform != InputTransform::kLog) {
+        kept.Widen(kDim + 6, false)
+            ->Features({wide.data(), kRows, kDim + 6}, 0.8f, 0, kPanels, other.data());
+        EXPECT_EQ(all, other) << setting.name;
+      }
+
+      std::vector<double> sums(kRows * kOutputs), again = sums, one(kOutputs), expected = sums;
+      kept.AddSums(x, 0.8f, 0, kPanels, coefficients.data(), kOutputs, sums.data());
+      generated.AddSums(x, 0.8f, 0, kPanels, coefficients.data(), kOutputs, again.data());
+      EXPECT_EQ(sums, again) << setting.name;
+      kept.AddSums(x.Rows(5, 1), 0.8f, 0, kPanels, coefficients.data(), kOutputs, one.data());
+      EXPECT_EQ(one[1], sums[5 * kOutputs + 1]) << setting.name;
+      FeatureSums(all.data(), kPanels, kRows, coefficients.data(), kOutputs, expected.data());
+      for (size_t i = 0; i < sums.size(); ++i) {
+        ASSERT_TRUE(std::isfinite(sums[i])) << setting.name;
+        EXPECT_NEAR(sums[i], expected[i], 1e-12 * (1 + std::abs(expected[i]))) << setting.name;
+      }
+    }
+  }
+}
+
+TEST(EveryKernel, FeaturesAreTheSameBitsOnAllTargetsWithFusedMultiplyAdd) {
+  constexpr size_t kDim = 5, kRows = 2 * kPairs, kPanels = 3;
+  for (const KernelEntry& entry : KernelRegistry()) {
+    for (const Setting& setting : Settings(entry)) {
+      const RandomFeatureMap map(setting.kernel->features(), kSeed, kDim, 4096, nullptr);
+      const std::vector<float> x = Pairs(*setting.kernel, kDim);
+      std::vector<float> first;
+      for (const std::string& target : SimdTargets()) {
+        if (!SimdTargetHasFma(target)) continue;
+        ASSERT_TRUE(UseSimdTarget(target));
+        std::vector<float> out(kPanels * kRows * kPanelWidth);
+        map.Features({x.data(), kRows, kDim}, 0.8f, 0, kPanels, out.data());
+        if (first.empty()) first = out;
+        EXPECT_EQ(out, first) << setting.name << " " << target;
+      }
+      UseSimdTarget("");
     }
   }
 }
@@ -107,7 +273,7 @@ TEST(RandomFeatureMap, GivesTheSameBitsWithAndWithoutCacheAndWhenWidened) {
   std::vector<std::vector<double>> results;
   for (FeatureCacheBudget* budget :
        {&everything, &one_block, static_cast<FeatureCacheBudget*>(nullptr)}) {
-    const RandomFeatureMap map(SpectralLaw::kNormal, kSeed, kDim, 4096, budget);
+    const RandomFeatureMap map(FeatureSpec{}, kSeed, kDim, 4096, budget);
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::vector<double> sums(kRows * kOutputs);
       map.AddSums({x.data(), kRows, kDim}, 0.7f, 0, kPanels, coefficients.data(), kOutputs,

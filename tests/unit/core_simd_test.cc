@@ -78,7 +78,7 @@ struct Panels {
 
 std::vector<float> Features(const Panels& panels, ConstMatrixView x) {
   std::vector<float> out(panels.view.num_panels * x.rows * kPanelWidth);
-  CosineFeatures(panels.view, x, out.data());
+  PanelFeatures(panels.view, x, out.data());
   return out;
 }
 
@@ -281,7 +281,7 @@ TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
     for (int i = -100000; i <= 100000; ++i) data.push_back(static_cast<float>(i) * 1e-5f);
     const std::vector<float> frequencies(kPanelWidth, 1), phases(kPanelWidth, 0);
     std::vector<float> out(data.size() * kPanelWidth);
-    CosineFeatures({frequencies.data(), phases.data(), 1}, {data.data(), data.size(), 1},
+    PanelFeatures({frequencies.data(), phases.data(), 1}, {data.data(), data.size(), 1},
                    out.data());
     double worst = 0;
     for (size_t r = 0; r < data.size(); ++r) {
@@ -327,12 +327,12 @@ TEST(CosineSums, EqualFeatureSumsAndDoNotDependOnOtherRows) {
         const std::vector<float> data = Numbers(rows * 3, 4);
         const ConstMatrixView x(data.data(), rows, 3);
         std::vector<double> sums(rows * outputs, 99), from_features = sums, one(outputs);
-        CosineSums(panels.view, x, coefficients.data(), outputs, sums.data());
+        PanelSums(panels.view, x, coefficients.data(), outputs, sums.data());
         FeatureSums(Features(panels, x).data(), num_panels, rows, coefficients.data(), outputs,
                     from_features.data());
         ASSERT_EQ(Bits(sums), Bits(from_features)) << "outputs " << outputs << " rows " << rows;
         for (size_t r = 0; r < rows; ++r) {
-          CosineSums(panels.view, x.Rows(r, 1), coefficients.data(), outputs, one.data());
+          PanelSums(panels.view, x.Rows(r, 1), coefficients.data(), outputs, one.data());
           ASSERT_TRUE(std::equal(one.begin(), one.end(), sums.begin() + r * outputs))
               << "outputs " << outputs << " rows " << rows << " row " << r;
         }
@@ -350,7 +350,7 @@ TEST(CosineSums, EqualFeatureSumsForEveryInputDim) {
         const std::vector<float> data = Numbers(rows * dim, 4);
         const ConstMatrixView x(data.data(), rows, dim);
         std::vector<double> sums(rows * 3), from_features(rows * 3);
-        CosineSums(panels.view, x, coefficients.data(), 3, sums.data());
+        PanelSums(panels.view, x, coefficients.data(), 3, sums.data());
         FeatureSums(Features(panels, x).data(), 18, rows, coefficients.data(), 3,
                     from_features.data());
         EXPECT_EQ(Bits(sums), Bits(from_features)) << "dim " << dim << " rows " << rows;
@@ -363,9 +363,9 @@ TEST(CosineSums, OfNothingAreZero) {
   ForEachTarget([](const std::string&) {
     const float x[2] = {1, 2};
     std::vector<double> sums = {5, 5};
-    CosineSums({}, {x, 1, 2}, nullptr, 2, sums.data());
+    PanelSums({}, {x, 1, 2}, nullptr, 2, sums.data());
     EXPECT_EQ(sums, std::vector<double>({0, 0}));
-    CosineSums({}, {x, 0, 2}, nullptr, 2, nullptr);
+    PanelSums({}, {x, 0, 2}, nullptr, 2, nullptr);
     FeatureSums(nullptr, 0, 1, nullptr, 2, sums.data());
     EXPECT_EQ(sums, std::vector<double>({0, 0}));
   });
@@ -531,7 +531,7 @@ TEST(FmaTargets, GiveEqualBits) {
     SamplePhases(kKey, 0, 20, phases.data());
     const std::vector<float> data = Numbers(13 * 54, 6, 3);
     std::vector<float> features(20 * 13 * kPanelWidth);
-    CosineFeatures({frequencies.data(), phases.data(), 20, 0.9f}, {data.data(), 13, 54},
+    PanelFeatures({frequencies.data(), phases.data(), 20, 0.9f}, {data.data(), 13, 54},
                    features.data());
     if (first_features.empty()) {
       first_features = Bits(features);

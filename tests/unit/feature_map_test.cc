@@ -11,8 +11,8 @@ namespace {
 TEST(RandomFeatureMap, VisitsTheSameRunsWithAndWithoutACache) {
   for (const size_t dim : {3, 1500, 40000}) {  // all of a block, some panels of it, one panel
     FeatureCacheBudget budget(int64_t{1} << 30);
-    const RandomFeatureMap kept(SpectralLaw::kNormal, 7, dim, 512, &budget);
-    const RandomFeatureMap generated(SpectralLaw::kNormal, 7, dim, 512, nullptr);
+    const RandomFeatureMap kept(FeatureSpec{}, 7, dim, 512, &budget);
+    const RandomFeatureMap generated(FeatureSpec{}, 7, dim, 512, nullptr);
     const auto runs = [](const RandomFeatureMap& map) {
       std::vector<std::pair<uint64_t, size_t>> result;
       map.VisitPanels(3, 24, [&](const FeaturePanels& panels, uint64_t first) {

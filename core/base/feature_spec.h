@@ -1,0 +1,92 @@
+// Random features of a kernel, as data: what core/feature needs to generate them.
+#ifndef KERNELSTREAM_CORE_BASE_FEATURE_SPEC_H_
+#define KERNELSTREAM_CORE_BASE_FEATURE_SPEC_H_
+
+#include <array>
+#include <cstddef>
+
+#include "core/base/spectral_law.h"
+
+namespace kernelstream {
+
+// Most factors of one feature.
+inline constexpr size_t kMaxFactors = 8;
+
+// A feature as a function of the transformed input z(x) of dimension d, with s = frequency_scale /
+// bandwidth and p = frequency . z(x):
+enum class FeatureForm {
+  // sqrt(2) cos(s p + phase), phase uniform on the circle.
+  kCosine,
+  // The same times exp(rate (s^2 |z|^2 - shift) / 2) / sqrt(1 - shift), rate = 1, or the draw of
+  // RadialLaw::kExponential whose root multiplies the frequency.
+  kCosineExponential,
+  // exp(-s p).
+  kExponential,
+  // sqrt(s) p.
+  kLinear,
+  // sqrt(2) (s p)^degree where p > 0, else 0.
+  kRectifiedPower,
+  // Product of (s p_i + sign_i sqrt(shift)), i = 1 .. degree, frequency_i and sign_i independent.
+  kProduct,
+  // sqrt(sum of series) times the product of s p_i, i = 1 .. N, where P[N = n] = series[n] / sum of
+  // series.
+  kRandomProduct,
+};
+
+// z(x), coordinate by coordinate.
+enum class InputTransform {
+  kNone,
+  // log(x + shift); x below -shift counts as a value just above it.
+  kLog,
+  // sqrt(x), 0 where x < 0.
+  kSquareRoot,
+  // x shortened to length sqrt(shift) / s where it is longer.
+  kBall,
+  // Two coordinates for each: sqrt(x) cos(v log x), sqrt(x) sin(v log x), with v a draw of
+  // additive_law for each panel of 16 features; 0 where x <= 0. E[z(x) . z(x')] over v is the
+  // kernel.
+  kAdditive,
+};
+
+// A draw for each feature that multiplies all coordinates of its frequency.
+enum class RadialLaw {
+  kNone,
+  // sqrt(shape / g), g gamma(shape): normal coordinates become a Student t of 2 shape degrees.
+  kStudent,
+  // sqrt(v), v exponential of rate 1 - shift.
+  kExponential,
+};
+
+struct FeatureSpec {
+  FeatureForm form = FeatureForm::kCosine;
+  // Of one coordinate of a frequency.
+  SpectralLaw law = SpectralLaw::kNormal;
+  InputTransform transform = InputTransform::kNone;
+  RadialLaw radial = RadialLaw::kNone;
+  double frequency_scale = 1;
+  double shift = 0;
+  double shape = 0;
+  size_t degree = 1;
+  SpectralLaw additive_law = SpectralLaw::kSech;
+  std::array<double, kMaxFactors + 1> series = {};
+
+  // Projections that are multiplied for one feature.
+  size_t factors() const {
+    if (form == FeatureForm::kProduct) return degree;
+    return form == FeatureForm::kRandomProduct ? kMaxFactors : 1;
+  }
+  // Numbers of one feature beside its frequencies: a phase, or what simd.h lists for the form.
+  size_t lane_rows() const { return form == FeatureForm::kCosineExponential ? 2 : factors(); }
+  // Coordinates of z.
+  size_t transformed_dim(size_t input_dim) const {
+    return transform == InputTransform::kAdditive ? 2 * input_dim : input_dim;
+  }
+  // True if the features are cosines of the inputs themselves: k(x, x') is a function of x - x'.
+  bool is_shift_invariant() const {
+    return form == FeatureForm::kCosine && transform == InputTransform::kNone;
+  }
+};
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_BASE_FEATURE_SPEC_H_

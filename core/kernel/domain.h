@@ -1,0 +1,19 @@
+// Which inputs kernels of counts and histograms are defined for.
+#ifndef KERNELSTREAM_CORE_KERNEL_DOMAIN_H_
+#define KERNELSTREAM_CORE_KERNEL_DOMAIN_H_
+
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace kernelstream {
+
+// INVALID_ARGUMENT about the first "values[j]" below 0.
+absl::Status CheckNonNegative(absl::string_view kernel, std::span<const float> values);
+// INVALID_ARGUMENT about the first "values[j]" that is not above `bound`.
+absl::Status CheckAbove(absl::string_view kernel, double bound, std::span<const float> values);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_KERNEL_DOMAIN_H_
