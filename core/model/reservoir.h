@@ -13,6 +13,8 @@ namespace kernelstream {
 // Rows that a half of RecentRowsState holds: at least the last this many rows are kept, at most
 // twice as many.
 inline constexpr size_t kRecentRows = 8192;
+// Rows held out of an ordered stream.
+inline constexpr size_t kHeldOutRows = 1024;
 
 // Adds row i of `from`.
 void AddRecent(const SampleBatch& from, size_t i, RecentRowsState& recent);

@@ -225,11 +225,11 @@ size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) co
   return chunks < static_cast<double>(all) ? static_cast<size_t>(chunks) : all;
 }
 
-void Trainer::Impl::Evaluate(bool with_averages, Work& work) {
+void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   const size_t rows = work.x.rows, outputs = state_.num_outputs;
   const size_t panel_floats = rows * kPanelWidth;
   const uint64_t num_features = state_.num_features;
-  const bool with_gram = rules_[0]->needs_gram() && rules_[0]->updates_all_features();
+  with_gram = with_gram && rules_[0]->needs_gram() && rules_[0]->updates_all_features();
   with_averages = with_averages && keeps_average();
 
   size_t bandwidths = 0;

@@ -62,8 +62,10 @@ Trainer::Impl::Impl(const ModelConfig& config, TrainerState state, const Options
     : config_(config),
       options_(options),
       state_(std::move(state)),
-      reservoir_(*config.seed, config.replay.reservoir_rows) {
+      reservoir_(*config.seed, config.replay.reservoir_rows),
+      held_out_(~*config.seed, kHeldOutRows) {
   reservoir_.Restore(std::exchange(state_.reservoir, {}));
+  held_out_.Restore(std::exchange(state_.held_out, {}));
 }
 
 bool Trainer::Impl::keeps_recent() const {
@@ -74,6 +76,7 @@ bool Trainer::Impl::keeps_recent() const {
 TrainerState Trainer::Impl::Save() const {
   TrainerState state = state_;
   state.reservoir = reservoir_.Save();
+  state.held_out = held_out_.Save();
   if (variance_ != nullptr) state.variance = variance_->state();
   state.fingerprint = CurrentFingerprint();
   return state;

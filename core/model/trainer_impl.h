@@ -20,7 +20,7 @@
 
 namespace kernelstream {
 
-// Thread-compatible. state_ (with reservoir_, which Save writes into it) is all there is to save;
+// Thread-compatible. state_ (with the reservoirs, which Save writes into it) is all there is to save;
 // the other members follow from config and state.
 class Trainer::Impl {
  public:
@@ -113,6 +113,10 @@ class Trainer::Impl {
 
   bool keeps_average() const { return config_.averaging != Averaging::kLast; }
   bool keeps_recent() const;
+  // New rows do not look like those that predictions are for.
+  bool is_ordered() const {
+    return config_.replay.order == StreamOrder::kOrdered && *config_.replay.ratio > 0;
+  }
 
   // trainer_impl.cc: the warm-up and what it fixes.
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);
@@ -132,7 +136,7 @@ class Trainer::Impl {
   void Update(const SampleBatch& batch, size_t first, size_t count, Rows kind,
               CandidateFilter takes_part, Work& work);
   // Rows whose targets can be learned; adds new labels and outputs.
-  void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Work& work);
+  void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Rows kind, Work& work);
   void TakeInputs(const SampleBatch& batch, Work& work);
   void NoteDimension(const SampleBatch& batch, size_t row);
   // Standardised values or the label's index, appended to `out`. INVALID_ARGUMENT: not learnable.
@@ -144,8 +148,11 @@ class Trainer::Impl {
   std::span<const double> TargetsFor(const Work& work, const CoefficientState& coefficients,
                                      std::vector<double>& thresholds) const;
   void MoveThresholds(const Work& work);
-  // Novelty: row i of the next ones only serves to choose the threshold.
+  // Row i of the next ones is not learned. Novelty: it only serves to choose the threshold; ordered
+  // streams: only to compare candidates.
   bool IsHeldOut(size_t i) const;
+  // Ordered streams: validation on `rows` of the rows that were held out.
+  void ValidateHeldOut(size_t rows);
   // The served model's errors on rows it has not learned yet.
   void NoteServed(const Work& work);
   void Validate(const Work& work);
@@ -162,8 +169,9 @@ class Trainer::Impl {
   Range NextRange(size_t rows) const;
   void PlanWork(CandidateFilter takes_part, Work& work);
   size_t GramChunks(const BandwidthWork& bandwidth, size_t rows) const;
-  // Scores of all candidates in `work`; Gram matrices over all features if the rule needs them.
-  void Evaluate(bool with_averages, Work& work);
+  // Scores of all candidates in `work`; with_gram: also Gram matrices over all features, if the
+  // rule needs them.
+  void Evaluate(bool with_averages, bool with_gram, Work& work);
   // For rules of the newest block: its features' Gram matrices.
   void EvaluateRange(const Range& range, Work& work);
   void Move(const Range& range, Work& work);
@@ -199,13 +207,15 @@ class Trainer::Impl {
   void PruneGenerations();
   void FitMemory();
   void MakeGenerations();
+  // Rows that have been learned, oldest first: the last ones, or of an ordered stream a sample.
+  SampleBatch RowsLikeThoseToCome(size_t count);
   // True if candidates came or went.
   bool Race();
 
   const ModelConfig config_;
   const Options options_;
   TrainerState state_;
-  Reservoir reservoir_;
+  Reservoir reservoir_, held_out_;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const InputScaling> scaling_ = std::make_shared<const InputScaling>();

@@ -164,6 +164,13 @@ void Trainer::Impl::FitMemory() {
   }
 }
 
+SampleBatch Trainer::Impl::RowsLikeThoseToCome(size_t count) {
+  if (!is_ordered()) return LastRows(state_.recent, count);
+  SampleBatch rows;
+  reservoir_.Draw(std::min(count, reservoir_.size()), rows);
+  return rows;
+}
+
 void Trainer::Impl::MakeGenerations() {
   const Choice choice = ServedChoice();
   const size_t dim = state_.input_dim;
@@ -177,7 +184,7 @@ void Trainer::Impl::MakeGenerations() {
   }
 
   Work work;
-  const SampleBatch rows = LastRows(state_.recent, kGradientRows);
+  const SampleBatch rows = RowsLikeThoseToCome(kGradientRows);
   if (rows.size() < kFewestGradientRows) return;  // drift has just emptied them
   for (size_t i = 0; i < rows.size(); ++i) work.rows.push_back(i);
   TakeInputs(rows, work);
@@ -238,7 +245,7 @@ void Trainer::Impl::MakeGenerations() {
   const size_t racers = std::min(kOldRacers, losses.size());
   std::nth_element(losses.begin(), losses.begin() + static_cast<long>(racers) - 1, losses.end());
   const double bar = losses[racers - 1];
-  if (streams_.contains(0)) PruneStepConstants(0);
+  if (streams_.contains(0) && !is_ordered()) PruneStepConstants(0);
   KeepCandidates([&](const CandidateState& c) {
     return c.generation == 0 || !c.replays || BestLoss(c) <= bar;
   });
@@ -250,25 +257,26 @@ void Trainer::Impl::MakeGenerations() {
     AddCandidates(state_.generations.back(), scales, step_constants);
   }
   FitMemory();
-  const SampleBatch known = LastRows(state_.recent, kRecentRows);
+  const SampleBatch known = RowsLikeThoseToCome(kRecentRows);
   for (const Rows kind : {Rows::kKnown, Rows::kReplayed}) {
     if (kind == Rows::kReplayed && !(*config_.replay.ratio > 0)) break;
-  for (size_t i = 0; i < known.size(); i += config_.batch_rows) {
-    Work pass;
-    Update(
-        known, i, std::min<size_t>(config_.batch_rows, known.size() - i), kind,
-        [&](const CandidateState& c) { return c.generation >= first_new; }, pass);
-  }
+    for (size_t i = 0; i < known.size(); i += config_.batch_rows) {
+      Work pass;
+      Update(
+          known, i, std::min<size_t>(config_.batch_rows, known.size() - i), kind,
+          [&](const CandidateState& c) { return c.generation >= first_new; }, pass);
+    }
   }
 }
 
 bool Trainer::Impl::Race() {
   if (config_.update_rule.name != "proximal") return false;
   bool moved = false;
-  if (!state_.pruned && state_.learned_since_warm >= kPruneRows) {
+  // The first rows of an ordered stream are too much alike to choose by.
+  if (!state_.pruned && !is_ordered() && state_.learned_since_warm >= kPruneRows) {
     state_.pruned = moved = true;
     if (streams_.contains(0)) PruneStepConstants(0);
-    if (*config_.replay.ratio > 0 && config_.replay.order == StreamOrder::kDrifting) {
+    if (*config_.replay.ratio > 0) {
       CandidateState shadow = state_.candidates[ServedChoice().candidate];
       shadow.replays = false;
       rules_.push_back(MakeRule(shadow));

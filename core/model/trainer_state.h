@@ -124,6 +124,7 @@ struct TrainerState {
   bool pruned = false;               // the weaker step constants are gone
   RecentRowsState recent;            // empty unless something needs it
   ReservoirState reservoir;
+  ReservoirState held_out;  // StreamOrder::kOrdered: rows that are never learned
   DriftState drift;
   TaskMetricsState metrics;  // of the served predictions
   // Of the kernel (stream and bandwidth) that uncertainty is estimated under; empty without it.

@@ -24,9 +24,11 @@ constexpr double kAverageEta = 8;
 constexpr double kRestartRatio = 0.97;
 constexpr uint64_t kStepsBeforeRestart = 20;
 
-// Novelty: one of so many rows is not learned, so that the threshold is not taken from rows that
-// the model has been lifted at.
+// One of so many rows is not learned. Novelty: so that the threshold is not taken from rows that
+// the model has been lifted at. Ordered streams: new rows are of one kind, and whoever forgets the
+// others fastest does best on them; candidates are compared on a sample of all rows instead.
 constexpr uint64_t kRowsPerHeldOut = 4;
+constexpr uint64_t kOrderedRowsPerHeldOut = 16;
 
 // What recent losses from before a drift still weigh, and the rows after it from which a new metric
 // is learned.
@@ -107,9 +109,10 @@ void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
   state_.input_dim = static_cast<uint32_t>(std::min<size_t>(needed, kMaxInputDimension));
 }
 
-void Trainer::Impl::TakeTargets(const SampleBatch& batch, size_t first, size_t count, Work& work) {
+void Trainer::Impl::TakeTargets(const SampleBatch& batch, size_t first, size_t count, Rows kind,
+                                Work& work) {
   for (size_t i = first; i < first + count; ++i) {
-    if (IsHeldOut(i - first)) continue;
+    if (kind == Rows::kNew && IsHeldOut(i - first)) continue;
     if (!AppendTargets(batch.target(i), work.targets).ok()) {
       ++state_.rows_skipped;
       continue;
@@ -153,8 +156,9 @@ std::span<const double> Trainer::Impl::TargetsFor(const Work& work,
 }
 
 bool Trainer::Impl::IsHeldOut(size_t i) const {
-  return loss_->task() == Task::kNovelty &&
-         (state_.learned_since_warm + i) % kRowsPerHeldOut == kRowsPerHeldOut - 1;
+  const uint64_t row = state_.learned_since_warm + i;
+  if (is_ordered()) return row % kOrderedRowsPerHeldOut == kOrderedRowsPerHeldOut - 1;
+  return loss_->task() == Task::kNovelty && row % kRowsPerHeldOut == kRowsPerHeldOut - 1;
 }
 
 void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
@@ -179,8 +183,14 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
     state_.learned_since_warm += count;
     return;
   }
+  if (is_ordered()) {
+    for (size_t i = first; i < first + count; ++i) {
+      if (IsHeldOut(i - first)) held_out_.Offer(batch, i);
+    }
+    state_.learned_since_warm += count - work.rows.size();
+  }
   if (work.rows.empty()) return;
-  if (state_.drift.reports > drifts && config_.replay.order == StreamOrder::kDrifting) {
+  if (state_.drift.reports > drifts && !is_ordered()) {
     ForgetBeforeDrift();
   }
   for (const size_t i : work.rows) {
@@ -189,13 +199,14 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
   }
   state_.learned_since_warm += work.rows.size();
   if (*config_.replay.ratio > 0) Replay(work.rows.size());
+  if (is_ordered()) ValidateHeldOut(count);
   const bool moved = Race();
   if (variance_ != nullptr) ChooseVarianceKernel(moved);
 }
 
 void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count, Rows kind,
                            CandidateFilter takes_part, Work& work) {
-  TakeTargets(batch, first, count, work);
+  TakeTargets(batch, first, count, kind, work);
   if (work.rows.empty()) return;
   TakeInputs(batch, work);
   Range range = NextRange(work.rows.size());
@@ -204,10 +215,10 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
     GrowFeatures(range.begin + range.size);
   }
   PlanWork(takes_part, work);
-  Evaluate(/*with_averages=*/kind != Rows::kReplayed, work);
+  Evaluate(/*with_averages=*/kind != Rows::kReplayed, /*with_gram=*/true, work);
   ResetDiverged(work);
   if (kind == Rows::kNew) NoteServed(work);
-  if (kind != Rows::kReplayed) Validate(work);
+  if (kind == Rows::kKnown || (kind == Rows::kNew && !is_ordered())) Validate(work);
   if (!rules_[0]->updates_all_features()) {
     if (rules_[0]->needs_gram()) EvaluateRange(range, work);
     GrowFeatures(std::max(state_.num_features, range.begin + range.size));
@@ -215,7 +226,9 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
   }
   Move(range, work);
   if (loss_->task() == Task::kNovelty && kind != Rows::kReplayed) MoveThresholds(work);
-  if (kind == Rows::kReplayed || !keeps_average()) return;
+  // In an ordered stream, replayed rows are those like the rows to come.
+  const Rows not_averaged = is_ordered() ? Rows::kNew : Rows::kReplayed;
+  if (kind == not_averaged || !keeps_average()) return;
   options_.executor->ParallelFor(state_.candidates.size(), [&](size_t c) {
     if (!work.last_scores[c].empty()) UpdateAverage(state_.candidates[c]);
   });
@@ -268,6 +281,18 @@ void Trainer::Impl::Validate(const Work& work) {
   });
 }
 
+void Trainer::Impl::ValidateHeldOut(size_t rows) {
+  SampleBatch sample;
+  held_out_.Draw(rows, sample);
+  Work work;
+  TakeTargets(sample, 0, sample.size(), Rows::kKnown, work);
+  if (work.rows.empty()) return;
+  TakeInputs(sample, work);
+  PlanWork([](const CandidateState&) { return true; }, work);
+  Evaluate(/*with_averages=*/true, /*with_gram=*/false, work);
+  Validate(work);
+}
+
 void Trainer::Impl::NoteServed(const Work& work) {
   const Choice choice = ServedChoice();
   const CandidateState& candidate = state_.candidates[choice.candidate];
@@ -283,7 +308,8 @@ void Trainer::Impl::NoteServed(const Work& work) {
     losses[i] = RowValue(*loss_, {scores.data() + i * outputs, outputs},
                          targets.subspan(i * per_row, per_row));
   }
-  if (loss_->task() != Task::kNovelty) NoteLosses(losses, state_.rows_learned, state_.drift);
+  if (loss_->task() != Task::kNovelty && !is_ordered())
+    NoteLosses(losses, state_.rows_learned, state_.drift);
   if (HasLabels(loss_->task())) NoteLabels(targets, state_.drift);
   std::vector<ScoreInterval> intervals;
   if (variance_ != nullptr) {

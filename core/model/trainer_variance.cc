@@ -70,7 +70,7 @@ void Trainer::Impl::ChooseVarianceKernel(bool event) {
   const SampleBatch rows = LastRows(state_.recent, kRecentRows);
   for (size_t i = 0; i < rows.size(); i += config_.batch_rows) {
     Work work;
-    TakeTargets(rows, i, std::min<size_t>(config_.batch_rows, rows.size() - i), work);
+    TakeTargets(rows, i, std::min<size_t>(config_.batch_rows, rows.size() - i), Rows::kKnown, work);
     TakeInputs(rows, work);
     LearnVariance(work, {}, nullptr);
   }

@@ -116,6 +116,20 @@ absl::Status FromRecord(const v1::GenerationRecord& record, GenerationState& out
   return absl::OkStatus();
 }
 
+void ToRecord(const ReservoirState& reservoir, v1::ReservoirRecord& out) {
+  out.set_rows(reservoir.rows.size());
+  out.set_seen(reservoir.seen);
+  out.set_draws(reservoir.draws);
+  out.set_flushes(reservoir.flushes);
+}
+
+// All but the rows.
+void FromRecord(const v1::ReservoirRecord& record, ReservoirState& out) {
+  out.seen = record.seen();
+  out.draws = record.draws();
+  out.flushes = record.flushes();
+}
+
 void ToRecord(const DriftState& drift, v1::DriftRecord& out) {
   ToRecord(drift.fast, *out.mutable_fast());
   ToRecord(drift.slow, *out.mutable_slow());
@@ -260,11 +274,10 @@ std::string EncodeCheckpoint(const TrainerState& state) {
   record.set_constant_inputs(state.constant_inputs);
   record.set_recent_previous_rows(state.recent.previous.size());
   record.set_recent_current_rows(state.recent.current.size());
-  v1::ReservoirRecord& reservoir = *record.mutable_reservoir();
-  reservoir.set_rows(state.reservoir.rows.size());
-  reservoir.set_seen(state.reservoir.seen);
-  reservoir.set_draws(state.reservoir.draws);
-  reservoir.set_flushes(state.reservoir.flushes);
+  ToRecord(state.reservoir, *record.mutable_reservoir());
+  if (state.held_out.draws > 0 || state.held_out.seen > 0) {
+    ToRecord(state.held_out, *record.mutable_held_out());
+  }
   ToRecord(state.drift, *record.mutable_drift());
   ToRecord(state.metrics.recent, *record.mutable_metrics()->mutable_recent());
   ToRecord(state.metrics.total, *record.mutable_metrics()->mutable_total());
@@ -333,12 +346,11 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes, RowCounts
   state.learned_since_warm = record.learned_since_warm();
   state.pruned = record.pruned();
   state.constant_inputs = record.constant_inputs();
-  state.reservoir.seen = record.reservoir().seen();
-  state.reservoir.draws = record.reservoir().draws();
-  state.reservoir.flushes = record.reservoir().flushes();
+  FromRecord(record.reservoir(), state.reservoir);
+  FromRecord(record.held_out(), state.held_out);
   if (row_counts != nullptr) {
     *row_counts = {record.recent_previous_rows(), record.recent_current_rows(),
-                   record.reservoir().rows()};
+                   record.reservoir().rows(), record.held_out().rows()};
   }
   if (record.has_drift()) state.drift = FromRecord(record.drift());
   if (record.has_metrics()) {

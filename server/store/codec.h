@@ -36,11 +36,12 @@ std::string EncodeRequestNumber(absl::string_view request_id);
 absl::StatusOr<std::string> DecodeRequestNumber(absl::string_view bytes);
 
 // Sets of rows of a state that are kept in chunks of their own, by number.
-inline constexpr size_t kNumRowSets = 3;
+inline constexpr size_t kNumRowSets = 4;
 using RowCounts = std::array<uint64_t, kNumRowSets>;
 template <typename State>
 auto RowSetsOf(State& state) {
-  return std::array{&state.recent.previous, &state.recent.current, &state.reservoir.rows};
+  return std::array{&state.recent.previous, &state.recent.current, &state.reservoir.rows,
+                    &state.held_out.rows};
 }
 
 // Everything of the state but the coefficients' values and the rows of its row sets.

@@ -230,6 +230,7 @@ class Random {
     state.constant_inputs = Coin();
     if (Coin()) state.recent = {Rows(30), Rows(30)};
     if (Coin()) state.reservoir = {Rows(30), Bits(), Bits(), Bits()};
+    if (Coin()) state.held_out = {Rows(30), Bits() | 1, Bits(), Bits()};
     if (Coin()) state.drift = Drift();
     if (Coin()) state.metrics = {Metrics(), Metrics()};
     if (Coin()) state.variance = Variance();
@@ -329,14 +330,16 @@ bool Same(const std::vector<T>& a, const std::vector<T>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const T& x, const T& y) { return Same(x, y); });
 }
+inline bool Same(const ReservoirState& a, const ReservoirState& b) {
+  return Same(a.rows, b.rows) && a.seen == b.seen && a.draws == b.draws && a.flushes == b.flushes;
+}
 inline bool Same(const TrainerState& a, const TrainerState& b) {
   return Same(a.candidates, b.candidates) && Same(a.generations, b.generations) &&
          a.next_generation == b.next_generation && a.next_generation_row == b.next_generation_row &&
          a.next_prune_row == b.next_prune_row && a.learned_since_warm == b.learned_since_warm &&
          a.pruned == b.pruned && a.constant_inputs == b.constant_inputs &&
          Same(a.recent.previous, b.recent.previous) && Same(a.recent.current, b.recent.current) &&
-         Same(a.reservoir.rows, b.reservoir.rows) && a.reservoir.seen == b.reservoir.seen &&
-         a.reservoir.draws == b.reservoir.draws && a.reservoir.flushes == b.reservoir.flushes &&
+         Same(a.reservoir, b.reservoir) && Same(a.held_out, b.held_out) &&
          Same(a.drift, b.drift) && a.metrics == b.metrics && a.step == b.step &&
          a.updates == b.updates && a.sequence == b.sequence && a.rows_learned == b.rows_learned &&
          a.rows_skipped == b.rows_skipped && a.divergences == b.divergences &&
