@@ -96,8 +96,9 @@ struct FeaturePanels {
 // kCosine: sqrt(2) cos(2 pi t), t = fma(projection, inverse_bandwidth, phase), frequencies in
 // turns;
 //   in [-sqrt2, sqrt2]. Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the
-//   projection: + 3e-6 * m, m = sum_j |x_j w_j| / bandwidth (a phase of size |t| turns is known to
-//   |t| * 2^-24 at best).
+//   projection: + 3e-6 * m (a phase of size |t| turns is known to |t| * 2^-24 at best), m = sum_j
+//   |x_j w_j| / bandwidth + terms / 5 * the largest of them (what comes after a term that dominates,
+//   as in heavy-tailed laws, is rounded at its size).
 // kCosineExponential: the same times exp(min(60, rate (|x|^2 inverse_bandwidth^2 - shift) / 2)) /
 //   sqrt(1 - shift). Error: that factor times (1e-5 + 3e-6 m + 3e-7 |its exponent|).
 // kExponential: exp(-t), t = projection * inverse_bandwidth, 0 for t > 87. Relative error <= 1e-6 +

@@ -132,26 +132,74 @@ float CounterUniform(uint64_t key, uint64_t feature, size_t coordinate) {
       Philox4x32(FrequencyCounter(feature, coordinate / 4), PhiloxKey(key))[coordinate % 4]);
 }
 
-double ExactTurns(SpectralLaw law, double u) {
-  return (law == SpectralLaw::kNormal ? NormalQuantile(u) : CauchyQuantile(u)) /
-         (2 * std::numbers::pi);
+constexpr SpectralLaw kLaws[] = {
+    SpectralLaw::kNormal,      SpectralLaw::kCauchy, SpectralLaw::kLaplace,   SpectralLaw::kSech,
+    SpectralLaw::kExponential, SpectralLaw::kLevy,   SpectralLaw::kRademacher};
+
+// What SampleFrequencies gives for the uniform u: turns for laws of the cosine.
+double ExactDraw(SpectralLaw law, double u) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  switch (law) {
+    case SpectralLaw::kNormal:
+      return NormalQuantile(u) / kTurn;
+    case SpectralLaw::kCauchy:
+      return CauchyQuantile(u) / kTurn;
+    case SpectralLaw::kLaplace:
+      return LaplaceQuantile(u) / kTurn;
+    case SpectralLaw::kSech:
+      return SechQuantile(u) / kTurn;
+    case SpectralLaw::kExponential:
+      return ExponentialQuantile(u);
+    case SpectralLaw::kLevy:
+      return LevyQuantile(u);
+    default:
+      return RademacherQuantile(u);
+  }
 }
+
+double DrawBound(SpectralLaw law) { return law == SpectralLaw::kLevy ? 2e-6 : 1e-6; }
 
 TEST(SampleFrequencies, AreTheQuantilesOfTheirCounters) {
   ForEachTarget([](const std::string&) {
-    for (const SpectralLaw law : {SpectralLaw::kNormal, SpectralLaw::kCauchy}) {
+    for (const SpectralLaw law : kLaws) {
       for (const size_t dim : kDims) {
         const uint64_t first = (uint64_t{1} << 33) + 16 * dim;
-        const size_t num_panels = 1 + 4000 / dim;
+        const bool is_first = law == SpectralLaw::kNormal || law == SpectralLaw::kCauchy;
+        const size_t num_panels = 1 + (is_first ? 3000 : 300) / dim;
         std::vector<float> out(num_panels * dim * kPanelWidth);
         SampleFrequencies(law, kKey, first, num_panels, dim, out.data());
         double worst = 0;
         for (size_t i = 0; i < out.size(); ++i) {
           const uint64_t f = first + i / (dim * kPanelWidth) * kPanelWidth + i % kPanelWidth;
-          const double exact = ExactTurns(law, CounterUniform(kKey, f, i / kPanelWidth % dim));
+          const double exact = ExactDraw(law, CounterUniform(kKey, f, i / kPanelWidth % dim));
           worst = std::max(worst, std::abs(out[i] / exact - 1));
         }
-        EXPECT_LE(worst, 1e-6) << "law " << static_cast<int>(law) << " dim " << dim;
+        EXPECT_LE(worst, DrawBound(law)) << "law " << static_cast<int>(law) << " dim " << dim;
+      }
+    }
+  });
+}
+
+TEST(SampleSigns, AreTheBitsOfTheWordsOfTheirCounters) {
+  ForEachTarget([](const std::string&) {
+    constexpr size_t kDim = 7, kSigns = 5;
+    const uint64_t first = 320;
+    std::vector<float> out(2 * kSigns * kDim * kPanelWidth);
+    for (const bool interleaved : {false, true}) {
+      const SignLayout layout = {.signs = kSigns,
+                                 .sign_stride = interleaved ? 1 : kDim,
+                                 .coordinate_stride = interleaved ? kSigns : 1};
+      SampleSigns(kKey, first, 2, kDim, layout, out.data());
+      for (size_t f = 0; f < 2 * kPanelWidth; ++f) {
+        const float* panel = out.data() + f / kPanelWidth * kSigns * kDim * kPanelWidth;
+        for (size_t j = 0; j < kDim; ++j) {
+          const uint32_t word =
+              Philox4x32(FrequencyCounter(first + f, j / 4), PhiloxKey(kKey))[j % 4];
+          for (size_t s = 0; s < kSigns; ++s) {
+            const size_t at = s * layout.sign_stride + j * layout.coordinate_stride;
+            EXPECT_EQ(panel[at * kPanelWidth + f % kPanelWidth], (word >> (31 - s) & 1) ? 1 : -1);
+          }
+        }
       }
     }
   });
@@ -174,11 +222,12 @@ TEST(SampleFrequencies, KeepRelativeAccuracyAtTheEndsAndAroundTheMiddle) {
     for (const ExtremeDraw& draw : kExtremeDraws) {
       ASSERT_EQ(CounterUniform(1, draw.feature, draw.coordinate), draw.uniform);
       const uint64_t first = draw.feature / kPanelWidth * kPanelWidth;
-      for (const SpectralLaw law : {SpectralLaw::kNormal, SpectralLaw::kCauchy}) {
+      for (const SpectralLaw law : kLaws) {
         std::vector<float> out(4 * kPanelWidth);
         SampleFrequencies(law, 1, first, 1, 4, out.data());
         const float value = out[draw.coordinate * kPanelWidth + draw.feature % kPanelWidth];
-        EXPECT_NEAR(value / ExactTurns(law, draw.uniform), 1, 1e-6) << "u = " << draw.uniform;
+        EXPECT_NEAR(value / ExactDraw(law, draw.uniform), 1, DrawBound(law))
+            << "law " << static_cast<int>(law) << " u = " << draw.uniform;
       }
     }
   });
@@ -255,7 +304,7 @@ double WorstFeatureError(size_t rows, size_t dim, float turns) {
   return worst;
 }
 
-TEST(CosineFeatures, StayWithinTheErrorBound) {
+TEST(PanelFeatures, StayWithinTheErrorBound) {
   ForEachTarget([](const std::string&) {
     for (const size_t dim : kDims) {
       for (const float turns : {0.0f, 0.3f, 3.0f, 70.0f, 1e4f, 1e6f}) {
@@ -266,7 +315,7 @@ TEST(CosineFeatures, StayWithinTheErrorBound) {
   });
 }
 
-TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
+TEST(PanelFeatures, NeverLeaveTheRangeOfTheCosine) {
   ForEachTarget([](const std::string&) {
     // One feature of frequency 1 and no phase: the input is t. All floats around the extremes, then
     // coarser.
@@ -282,7 +331,7 @@ TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
     const std::vector<float> frequencies(kPanelWidth, 1), phases(kPanelWidth, 0);
     std::vector<float> out(data.size() * kPanelWidth);
     PanelFeatures({frequencies.data(), phases.data(), 1}, {data.data(), data.size(), 1},
-                   out.data());
+                  out.data());
     double worst = 0;
     for (size_t r = 0; r < data.size(); ++r) {
       EXPECT_LE(std::abs(out[r * kPanelWidth]), static_cast<float>(std::numbers::sqrt2));
@@ -294,7 +343,7 @@ TEST(CosineFeatures, NeverLeaveTheRangeOfTheCosine) {
   });
 }
 
-TEST(CosineFeatures, OfARowDoNotDependOnTheOtherRows) {
+TEST(PanelFeatures, OfARowDoNotDependOnTheOtherRows) {
   ForEachTarget([](const std::string&) {
     for (const size_t dim : kDims) {
       const Panels panels(dim > 100 ? 5 : 19, dim, 1.5f);
@@ -317,7 +366,7 @@ TEST(CosineFeatures, OfARowDoNotDependOnTheOtherRows) {
   });
 }
 
-TEST(CosineSums, EqualFeatureSumsAndDoNotDependOnOtherRows) {
+TEST(PanelSums, EqualFeatureSumsAndDoNotDependOnOtherRows) {
   ForEachTarget([](const std::string&) {
     for (const size_t outputs : kOutputs) {
       for (size_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 17, 20, 50, 97}) {
@@ -341,7 +390,7 @@ TEST(CosineSums, EqualFeatureSumsAndDoNotDependOnOtherRows) {
   });
 }
 
-TEST(CosineSums, EqualFeatureSumsForEveryInputDim) {
+TEST(PanelSums, EqualFeatureSumsForEveryInputDim) {
   ForEachTarget([](const std::string&) {
     for (const size_t dim : kDims) {
       for (const size_t rows : {1, 2, 50}) {
@@ -359,7 +408,7 @@ TEST(CosineSums, EqualFeatureSumsForEveryInputDim) {
   });
 }
 
-TEST(CosineSums, OfNothingAreZero) {
+TEST(PanelSums, OfNothingAreZero) {
   ForEachTarget([](const std::string&) {
     const float x[2] = {1, 2};
     std::vector<double> sums = {5, 5};
@@ -532,7 +581,7 @@ TEST(FmaTargets, GiveEqualBits) {
     const std::vector<float> data = Numbers(13 * 54, 6, 3);
     std::vector<float> features(20 * 13 * kPanelWidth);
     PanelFeatures({frequencies.data(), phases.data(), 20, 0.9f}, {data.data(), 13, 54},
-                   features.data());
+                  features.data());
     if (first_features.empty()) {
       first_features = Bits(features);
       first_frequencies = Bits(frequencies);
