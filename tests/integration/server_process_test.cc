@@ -129,9 +129,7 @@ TEST(Process, ASecondSignalEndsADrainAtOnce) {
   ASSERT_FALSE(address.empty()) << server.output();
   Connection connection(address);
   connection.Create("m", SmallConfig("square"));
-  v1::StreamUpdateRequest::Open open;
-  open.set_model("m");
-  open.set_ack(v1::ACK_LEVEL_APPLIED);
+  const v1::StreamUpdateRequest::Open open = OpenStream("m", "", v1::ACK_LEVEL_APPLIED);
   StreamSession stream(connection, open);
   stream.Opened();
   v1::StreamUpdateRequest::Batch batch;

@@ -223,9 +223,7 @@ TEST(Lifecycle, ARestartKeepsTheModelBitForBitAndItGoesOnTheSame) {
 TEST(Lifecycle, DrainingAcknowledgesWhatWasTakenEndsStreamsAndRefusesTheRest) {
   InProcessServer server;
   server->Create("m", SmallConfig("logistic"));
-  v1::StreamUpdateRequest::Open open;
-  open.set_model("m");
-  open.set_producer_id("p");
+  const v1::StreamUpdateRequest::Open open = OpenStream("m", "p");
   StreamSession stream(*server.operator->(), open);
   stream.Opened();
   v1::StreamUpdateRequest::Batch batch;
@@ -253,9 +251,7 @@ TEST(Lifecycle, DrainingAcknowledgesWhatWasTakenEndsStreamsAndRefusesTheRest) {
 TEST(Lifecycle, StreamsInFullFlowAreDrainedWithTruthfulAcks) {
   InProcessServer server;
   server->Create("m", SmallConfig("logistic"));
-  v1::StreamUpdateRequest::Open open;
-  open.set_model("m");
-  open.set_producer_id("p");
+  const v1::StreamUpdateRequest::Open open = OpenStream("m", "p");
   StreamSession stream(*server.operator->(), open);
   stream.Opened();
   std::thread writer([&stream] {

@@ -118,9 +118,7 @@ TEST(PoisonedStream, BadRowsAreNamedAndTheirNeighboursAreLearnedAsIfTheyHadBeenA
   UpdateDurably(*server.operator->(), "clean", good);
 
   const std::vector<BadRow> bad = BadRows();
-  v1::StreamUpdateRequest::Open open;
-  open.set_model("poisoned");
-  open.set_producer_id("p");
+  const v1::StreamUpdateRequest::Open open = OpenStream("poisoned", "p");
   StreamSession stream(*server.operator->(), open);
   EXPECT_EQ(stream.Opened().next_producer_sequence(), 1u);
   // Batches of five rows, the third of which is bad as long as there are bad ones.
@@ -252,8 +250,7 @@ TEST(PoisonedStream, BadMessagesEndTheStreamAndWhatCameBeforeIsAcknowledged) {
   uint64_t rows = 0;
   for (const Case& one : cases) {
     SCOPED_TRACE(one.what);
-    v1::StreamUpdateRequest::Open open;
-    open.set_model("m");
+    const v1::StreamUpdateRequest::Open open = OpenStream("m");
     StreamSession stream(*server.operator->(), open);
     stream.Opened();
     v1::StreamUpdateRequest::Batch good;
@@ -287,9 +284,7 @@ TEST(PoisonedStream, FirstMessageHasToBeOpen) {
 TEST(PoisonedStream, FailStreamPolicyLearnsNothingOfTheBatch) {
   InProcessServer server;
   server->Create("m", LabelledConfig());
-  v1::StreamUpdateRequest::Open open;
-  open.set_model("m");
-  open.set_producer_id("p");
+  v1::StreamUpdateRequest::Open open = OpenStream("m", "p");
   open.set_on_bad_sample(v1::BAD_SAMPLE_POLICY_FAIL_STREAM);
   StreamSession stream(*server.operator->(), open);
   stream.Opened();
@@ -313,9 +308,7 @@ TEST(PoisonedStream, ABatchWithNoGoodRowIsAcknowledgedWithItsReasons) {
   InProcessServer server;
   server->Create("m", LabelledConfig());
   for (const char* producer : {"", "p"}) {
-    v1::StreamUpdateRequest::Open open;
-    open.set_model("m");
-    open.set_producer_id(producer);
+    const v1::StreamUpdateRequest::Open open = OpenStream("m", producer);
     StreamSession stream(*server.operator->(), open);
     stream.Opened();
     v1::StreamUpdateRequest::Batch bad, good;
@@ -409,8 +402,7 @@ TEST(MessageLimit, LargerMessagesAreRefusedWithTheLimitAndTheFlag) {
   v1::PredictResponse prediction;
   check(server->Predict(predict, &prediction));
 
-  v1::StreamUpdateRequest::Open open;
-  open.set_model("m");
+  const v1::StreamUpdateRequest::Open open = OpenStream("m");
   StreamSession stream(*server.operator->(), open);
   EXPECT_EQ(stream.Opened().max_message_bytes(), 1u << 20);
   v1::StreamUpdateRequest::Batch batch;

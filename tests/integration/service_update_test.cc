@@ -19,15 +19,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-v1::StreamUpdateRequest::Open Open(const std::string& model, const std::string& producer,
-                                   v1::AckLevel ack = v1::ACK_LEVEL_DURABLE) {
-  v1::StreamUpdateRequest::Open open;
-  open.set_model(model);
-  open.set_producer_id(producer);
-  open.set_ack(ack);
-  return open;
-}
-
 v1::StreamUpdateRequest::Batch Batch(uint64_t first, uint64_t count, bool numbered = false) {
   v1::StreamUpdateRequest::Batch batch;
   for (const v1::Sample& row : NumberedSamples(first, count)) *batch.add_samples() = row;
@@ -65,7 +56,7 @@ TEST(OnlineUpdateService, StreamUnaryAndMatrixGiveTheSameModel) {
   ASSERT_TRUE(server->Update(Rows("unary", 1, kRows), &response).ok());
   EXPECT_EQ(response.sequence(), kRows);
 
-  StreamSession stream(*server.operator->(), Open("stream", "p"));
+  StreamSession stream(*server.operator->(), OpenStream("stream", "p"));
   stream.Opened();
   for (uint64_t first = 1; first <= kRows; first += 48) stream.Send(Batch(first, 48, true));
   ASSERT_TRUE(stream.Finish().ok());
@@ -76,7 +67,7 @@ TEST(OnlineUpdateService, StreamUnaryAndMatrixGiveTheSameModel) {
   *matrix.mutable_matrix() = AsMatrix(NumberedSamples(1, kRows));
   ASSERT_TRUE(server->Update(matrix, &response).ok());
 
-  StreamSession singly(*server.operator->(), Open("singly", ""));
+  StreamSession singly(*server.operator->(), OpenStream("singly", ""));
   singly.Opened();
   std::thread writer([&singly] {
     for (uint64_t row = 1; row <= kRows; ++row) singly.Send(Batch(row, 1));
@@ -182,7 +173,7 @@ TEST(OnlineUpdateService, AProducerResumesWhereTheLogEndsAndGapsAreRefused) {
   InProcessServer server;
   server->Create("m", SmallConfig("logistic"));
   {
-    StreamSession stream(*server.operator->(), Open("m", "p"));
+    StreamSession stream(*server.operator->(), OpenStream("m", "p"));
     EXPECT_EQ(stream.Opened().next_producer_sequence(), 1u);
     stream.Send(Batch(1, 10));
     stream.Send(Batch(11, 10));
@@ -191,7 +182,7 @@ TEST(OnlineUpdateService, AProducerResumesWhereTheLogEndsAndGapsAreRefused) {
   server.Restart();
   server->WaitForSequence("m", 16);
   {
-    StreamSession stream(*server.operator->(), Open("m", "p"));
+    StreamSession stream(*server.operator->(), OpenStream("m", "p"));
     EXPECT_EQ(stream.Opened().next_producer_sequence(), 21u);
     stream.Send(Batch(11, 20, true));  // ten of them known
     const auto ack = stream.ReadAck();
@@ -266,7 +257,7 @@ TEST(OnlineUpdateService, AFullQueueRefusesCallsAndHoldsStreamsBack) {
   EXPECT_EQ(never.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 
   // The stream's first batch waits if it does not fit yet, and is taken when there is room.
-  StreamSession stream(*server.operator->(), Open("m", "p"));
+  StreamSession stream(*server.operator->(), OpenStream("m", "p"));
   EXPECT_EQ(stream.Opened().max_in_flight_rows(), 16u);
   stream.Send(Batch(49, 32));
   while (!server->Update(Rows("m", 1, 16), &response).ok()) sched_yield();
@@ -292,7 +283,8 @@ TEST(OnlineUpdateService, CancellingAtAnyPointHarmsNothing) {
   server->Create("m", SmallConfig("logistic"));
   for (int batches = 0; batches < 40; ++batches) {
     Connection connection(server.address());
-    StreamSession stream(connection, Open("m", absl::StrCat("p", batches), v1::ACK_LEVEL_APPLIED));
+    StreamSession stream(connection,
+                         OpenStream("m", absl::StrCat("p", batches), v1::ACK_LEVEL_APPLIED));
     if (batches % 3 != 0) stream.Opened();
     for (int i = 0; i < batches % 7; ++i) stream.Send(Batch(1, 11));
     if (batches % 2 == 0) stream.HalfClose();
@@ -300,7 +292,7 @@ TEST(OnlineUpdateService, CancellingAtAnyPointHarmsNothing) {
     stream.Finish();
   }
   // Still there, and the queue's room was given back.
-  StreamSession stream(*server.operator->(), Open("m", "last"));
+  StreamSession stream(*server.operator->(), OpenStream("m", "last"));
   stream.Opened();
   for (int i = 0; i < 20; ++i) {
     stream.Send(Batch(1, 16));
@@ -314,7 +306,7 @@ TEST(OnlineUpdateService, ACallerThatDoesNotReadIsNotReadFrom) {
   v1::ModelConfig config = SmallConfig("logistic");
   config.set_batch_rows(1);
   server->Create("m", config);
-  StreamSession stream(*server.operator->(), Open("m", ""));
+  StreamSession stream(*server.operator->(), OpenStream("m", ""));
   stream.Opened();
   // Acks pile up to a bound, then the writer is held back by flow control until they are read.
   static constexpr int kBatches = 20000;
@@ -341,7 +333,8 @@ TEST(OnlineUpdateService, EightStreamsAtOnceLoseNothing) {
   for (uint64_t s = 0; s < kStreams; ++s) {
     senders.emplace_back([&server, s] {
       Connection connection(server.address());
-      StreamSession stream(connection, Open("m", absl::StrCat("p", s), v1::ACK_LEVEL_APPLIED));
+      StreamSession stream(connection,
+                           OpenStream("m", absl::StrCat("p", s), v1::ACK_LEVEL_APPLIED));
       stream.Opened();
       for (uint64_t b = 0; b < kBatches; ++b) stream.Send(Batch(1 + b * kRows, kRows));
       EXPECT_TRUE(stream.Finish().ok());

@@ -249,6 +249,15 @@ std::string ServerProcess::output() const {
   return output_;
 }
 
+v1::StreamUpdateRequest::Open OpenStream(const std::string& model, const std::string& producer,
+                                         v1::AckLevel ack) {
+  v1::StreamUpdateRequest::Open open;
+  open.set_model(model);
+  open.set_producer_id(producer);
+  open.set_ack(ack);
+  return open;
+}
+
 StreamSession::StreamSession(Connection& connection, const v1::StreamUpdateRequest::Open& open) {
   SetDeadline(context_);
   stream_ = connection.updates->StreamUpdate(&context_);

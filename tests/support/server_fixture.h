@@ -109,6 +109,10 @@ class ServerProcess {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// The first message of a StreamUpdate call.
+v1::StreamUpdateRequest::Open OpenStream(const std::string& model, const std::string& producer = "",
+                                         v1::AckLevel ack = v1::ACK_LEVEL_UNSPECIFIED);
+
 // One StreamUpdate call with its messages one by one.
 class StreamSession {
  public:
