@@ -42,7 +42,7 @@ enum class InputTransform {
   kSquareRoot,
   // x shortened to length sqrt(shift) / s where it is longer.
   kBall,
-  // Two coordinates for each: sqrt(x) cos(v log x), sqrt(x) sin(v log x), with v a draw of
+  // Two coordinates for each: all sqrt(x) cos(v log x), then all sqrt(x) sin(v log x), v a draw of
   // additive_law for each panel of 16 features; 0 where x <= 0. E[z(x) . z(x')] over v is the
   // kernel.
   kAdditive,

@@ -107,7 +107,7 @@ void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feat
                      size_t num_panels, size_t input_dim, float* out) {
   if (spec.transform == InputTransform::kAdditive) {
     SampleSigns(seed, first_feature, num_panels, input_dim,
-                {.signs = 2, .sign_stride = 1, .coordinate_stride = 2}, out);
+                {.signs = 2, .sign_stride = input_dim, .coordinate_stride = 1}, out);
   } else if (spec.factors() > 1 && spec.law == SpectralLaw::kRademacher) {
     SampleSigns(seed, first_feature, num_panels, input_dim,
                 {.signs = spec.factors(), .sign_stride = input_dim, .coordinate_stride = 1}, out);

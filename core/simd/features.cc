@@ -154,31 +154,35 @@ void ProductFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t c
   }
 }
 
-// Projections of inputs that are transformed anew for each panel, kAdditiveInputs coordinates at a
-// time: row [sqrt(x) ..., log(x) ...] -> sqrt(2 x_j) cos(2 pi v log(x_j)), the same sine, j = 0,
-// ...
+// Projections of inputs that are transformed anew for each panel: row [sqrt(x) ..., log(x) ...] ->
+// sqrt(2 x_j) cos(2 pi v log(x_j)) ..., then the same sines; kAdditiveInputs coordinates at a time.
 void AdditiveFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count,
                               ConstMatrixView x, float* out, size_t out_stride) {
   constexpr size_t kAdditiveRows = 2 * kTileRows, kAdditiveInputs = 64;
-  HWY_ALIGN float waves[kAdditiveRows * 2 * kAdditiveInputs];
   constexpr size_t kStride = 2 * kAdditiveInputs;
+  HWY_ALIGN float waves[kAdditiveRows * kStride];
   const size_t inputs = x.cols / 2;
   for (size_t p = 0; p < count; ++p) {
     FeaturePanels one = panels;
+    one.frequencies += (first + p) * x.cols * kPanelWidth;
     const float frequency = panels.phases[(first + p) * kPanelWidth];
     for (size_t row = 0; row < x.rows; row += kAdditiveRows) {
       const size_t rows = std::min(kAdditiveRows, x.rows - row);
       float* to = out + p * out_stride + row * kPanelWidth;
       for (size_t j = 0; j < inputs; j += kAdditiveInputs) {
-        const size_t coordinates = std::min(kAdditiveInputs, inputs - j);
+        const size_t terms = std::min(kAdditiveInputs, inputs - j);
         for (size_t r = 0; r < rows; ++r) {
           const float* from = x.data + (row + r) * x.stride + j;
-          Waves(from, from + inputs, coordinates, frequency, waves + r * kStride);
+          float* wave = waves + r * kStride;
+          Waves(from, from + inputs, terms, frequency, wave, wave + kAdditiveInputs);
         }
-        one.frequencies = panels.frequencies + (first + p) * x.cols * kPanelWidth;
-        const Piece piece = {one, 0, 1, x.cols, 2 * j, 2 * coordinates, 0, false};
+        const Piece cosines = {one, 0, 1, x.cols, j, terms, 0, false};
+        const Piece sines = {one, 0, 1, x.cols, inputs + j, terms, 0, false};
         ForEachTile<kTileRows>(rows, [&](size_t r, size_t tile) HWY_ATTR {
-          FeaturesOfTile<false>(tile, piece, waves + r * kStride, kStride, to + r * kPanelWidth);
+          const float* wave = waves + r * kStride;
+          float* tile_to = to + r * kPanelWidth;
+          FeaturesOfTile<false>(tile, cosines, wave, kStride, tile_to);
+          FeaturesOfTile<false>(tile, sines, wave + kAdditiveInputs, kStride, tile_to);
         });
       }
       ApplyForm(panels, first + p, 1, rows, nullptr, to, 0, to, 0);

@@ -114,25 +114,27 @@ HWY_INLINE void ApplyForm(const FeaturePanels& panels, size_t first, size_t coun
   }
 }
 
-// to[2 j], to[2 j + 1] = sqrt(2) roots[j] cos and sin (2 pi frequency logs[j]), j < count.
-HWY_INLINE void Waves(const float* roots, const float* logs, size_t count, float frequency,
-                      float* to) {
+// cosines[j], sines[j] = sqrt(2) roots[j] cos and sin (2 pi frequency logs[j]), j < count.
+HWY_INLINE void Waves(const float* HWY_RESTRICT roots, const float* HWY_RESTRICT logs, size_t count,
+                      float frequency, float* HWY_RESTRICT cosines, float* HWY_RESTRICT sines) {
   const FloatTag d;
   const auto turns_of = hn::Set(d, frequency), quarter = hn::Set(d, 0.25f);
-  HWY_ALIGN float cosines[kLanes], sines[kLanes], root[kLanes], log[kLanes];
-  for (size_t j = 0; j < count; j += kLanes) {
-    const size_t n = std::min(kLanes, count - j);
-    std::fill_n(root, kLanes, 0.0f), std::fill_n(log, kLanes, 0.0f);
-    std::copy_n(roots + j, n, root), std::copy_n(logs + j, n, log);
-    const auto size = hn::Load(d, root);
-    const auto turns = hn::Mul(hn::Load(d, log), turns_of);
-    hn::Store(hn::Mul(CosineOfTurns(turns), size), d, cosines);
-    hn::Store(hn::Mul(CosineOfTurns(hn::Sub(turns, quarter)), size), d, sines);
-    for (size_t i = 0; i < n; ++i) {
-      to[2 * (j + i)] = cosines[i];
-      to[2 * (j + i) + 1] = sines[i];
-    }
+  const auto wave = [&](Floats root, Floats log, float* cosine, float* sine) HWY_ATTR {
+    const auto turns = hn::Mul(log, turns_of);
+    hn::StoreU(hn::Mul(CosineOfTurns(turns), root), d, cosine);
+    hn::StoreU(hn::Mul(CosineOfTurns(hn::Sub(turns, quarter)), root), d, sine);
+  };
+  size_t j = 0;
+  for (; j + kLanes <= count; j += kLanes) {
+    wave(hn::LoadU(d, roots + j), hn::LoadU(d, logs + j), cosines + j, sines + j);
   }
+  if (j == count) return;
+  HWY_ALIGN float root[kLanes] = {}, log[kLanes] = {}, cosine[kLanes], sine[kLanes];
+  std::copy(roots + j, roots + count, root);
+  std::copy(logs + j, logs + count, log);
+  wave(hn::Load(d, root), hn::Load(d, log), cosine, sine);
+  std::copy_n(cosine, count - j, cosines + j);
+  std::copy_n(sine, count - j, sines + j);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

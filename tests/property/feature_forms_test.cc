@@ -24,7 +24,7 @@ struct Reference {
 // z(x) for a panel with this frequency over the logarithms.
 std::vector<double> Transformed(const FeatureSpec& spec, std::span<const float> x, double scale,
                                 double additive_turns) {
-  std::vector<double> z;
+  std::vector<double> z, sines;
   double square = 0;
   for (const float v : x) square += double{v} * v;
   const double length = std::sqrt(spec.shift) / scale;
@@ -45,11 +45,12 @@ std::vector<double> Transformed(const FeatureSpec& spec, std::span<const float> 
       case InputTransform::kAdditive: {
         const double angle = v > 0 ? kTurn * additive_turns * std::log(double{v}) : 0;
         z.push_back(std::sqrt(v) * std::cos(angle));
-        z.push_back(std::sqrt(v) * std::sin(angle));
+        sines.push_back(std::sqrt(v) * std::sin(angle));
         break;
       }
     }
   }
+  z.insert(z.end(), sines.begin(), sines.end());
   return z;
 }
 
