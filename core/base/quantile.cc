@@ -57,12 +57,12 @@ struct GammaTails {
 };
 
 // log of w^shape exp(-w) / Gamma(shape + 1).
-double LogGammaTerm(double shape, double log_gamma, double w) {
-  return shape * PortableLog(w) - w - log_gamma - PortableLog(shape);
+double LogGammaTerm(double shape, double log_normalizer, double w) {
+  return shape * PortableLog(w) - w - log_normalizer - PortableLog(shape);
 }
 
-GammaTails GammaTailsOf(double shape, double log_gamma, double w) {
-  const double term = PortableExp(LogGammaTerm(shape, log_gamma, w));
+GammaTails GammaTailsOf(double shape, double log_normalizer, double w) {
+  const double term = PortableExp(LogGammaTerm(shape, log_normalizer, w));
   GammaTails tails;
   tails.density = term * shape / w;
   if (w < shape + 1) {
@@ -131,11 +131,11 @@ double LevyQuantile(double u) {
 }
 
 double GammaQuantile(double shape, double u) {
-  const double log_gamma = PortableLogGamma(shape);
+  const double log_normalizer = PortableLogGamma(shape);
   const double q = 1 - u;
   // Start: P ~ w^shape / Gamma(shape + 1) for small w, the cube of a normal (Wilson & Hilferty
   // 1931) elsewhere.
-  const double log_small = (PortableLog(u) + log_gamma + PortableLog(shape)) / shape;
+  const double log_small = (PortableLog(u) + log_normalizer + PortableLog(shape)) / shape;
   if (log_small < -740) return 0;
   double w = PortableExp(log_small);
   if (w > 0.1 * (shape + 1) || shape > 8) {
@@ -143,11 +143,11 @@ double GammaQuantile(double shape, double u) {
     const double root = 1 - ninth + NormalQuantile(u) * std::sqrt(ninth);
     const double cube = shape * root * root * root;
     if (shape >= 0.5 && root > 0.1) w = cube;
-    if (shape < 0.5 && w > 1) w = std::max(1.0, -PortableLog(q) - log_gamma);
+    if (shape < 0.5 && w > 1) w = std::max(1.0, -PortableLog(q) - log_normalizer);
   }
   // Halley steps on log P or log Q as a function of log w, where both are smooth and concave.
   for (int step = 0; step < 60; ++step) {
-    const GammaTails tails = GammaTailsOf(shape, log_gamma, w);
+    const GammaTails tails = GammaTailsOf(shape, log_normalizer, w);
     const bool use_lower = u < 0.5;
     const double tail = use_lower ? tails.lower : tails.upper;
     const double log_error = use_lower ? PortableLog(tail / u) : -PortableLog(tail / q);
