@@ -36,7 +36,7 @@ enum class FeatureForm {
 // z(x), coordinate by coordinate.
 enum class InputTransform {
   kNone,
-  // log(x + shift); x below -shift counts as a value just above it.
+  // log(x + shift) - log(shift), so that 0 stays 0; x below -shift counts as a value just above it.
   kLog,
   // sqrt(x), 0 where x < 0.
   kSquareRoot,

@@ -67,7 +67,7 @@ void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t
 void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out);
 
 // Inputs as the kernel sees them (core/base/feature_spec.h). out: [rows, cols], for kAdditive
-// [rows, 2 cols] (square roots, then logarithms). parameter: what kLog adds, the length kBall
+// [rows, 2 cols] (square roots, then logarithms). parameter: what kLog adds (> 0), the length kBall
 // shortens to; 0 for kAdditive, else without effect. Logarithms: absolute error 1e-7 + relative
 // error 2e-7; of values below 2^-126 (negative ones too) that of 2^-126.
 void TransformInputs(InputTransform transform, float parameter, ConstMatrixView x, float* out);
@@ -97,8 +97,8 @@ struct FeaturePanels {
 // turns;
 //   in [-sqrt2, sqrt2]. Absolute error <= 4e-6 for |t| <= 1, growing with the rounding of the
 //   projection: + 3e-6 * m (a phase of size |t| turns is known to |t| * 2^-24 at best), m = sum_j
-//   |x_j w_j| / bandwidth + terms / 5 * the largest of them (what comes after a term that dominates,
-//   as in heavy-tailed laws, is rounded at its size).
+//   |x_j w_j| / bandwidth + terms / 5 * the largest of them (what comes after a term that
+//   dominates, as in heavy-tailed laws, is rounded at its size).
 // kCosineExponential: the same times exp(min(60, rate (|x|^2 inverse_bandwidth^2 - shift) / 2)) /
 //   sqrt(1 - shift). Error: that factor times (1e-5 + 3e-6 m + 3e-7 |its exponent|).
 // kExponential: exp(-t), t = projection * inverse_bandwidth, 0 for t > 87. Relative error <= 1e-6 +

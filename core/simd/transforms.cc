@@ -31,9 +31,9 @@ HWY_INLINE void Map(const float* from, size_t count, float* to, Function functio
   std::copy_n(rest, count - j, to + j);
 }
 
-HWY_INLINE Floats LogAbove(Floats x, float shift) {
+HWY_INLINE Floats LogOf(Floats x) {
   const FloatTag d;
-  return hn::Neg(NegativeLog(hn::Max(hn::Add(x, hn::Set(d, shift)), hn::Set(d, kTiny))));
+  return hn::Neg(NegativeLog(hn::Max(x, hn::Set(d, kTiny))));
 }
 
 HWY_INLINE Floats RootOf(Floats x) { return hn::Sqrt(hn::Max(x, hn::Zero(FloatTag()))); }
@@ -51,13 +51,16 @@ void TransformInputs(InputTransform transform, float parameter, ConstMatrixView 
   for (size_t r = 0; r < x.rows; ++r) {
     const auto row = x.row(r);
     const auto root = [](Floats v) HWY_ATTR { return RootOf(v); };
-    const auto log = [&](Floats v) HWY_ATTR { return LogAbove(v, parameter); };
+    const auto log = [](Floats v) HWY_ATTR { return LogOf(v); };
+    const auto log_ratio = [&](Floats v) HWY_ATTR {
+      return LogOf(hn::MulAdd(v, hn::Set(FloatTag(), 1 / parameter), hn::Set(FloatTag(), 1.0f)));
+    };
     switch (transform) {
       case InputTransform::kNone:
         std::copy(row.begin(), row.end(), out + r * x.cols);
         break;
       case InputTransform::kLog:
-        Map(row.data(), x.cols, out + r * x.cols, log);
+        Map(row.data(), x.cols, out + r * x.cols, log_ratio);
         break;
       case InputTransform::kSquareRoot:
         Map(row.data(), x.cols, out + r * x.cols, root);

@@ -34,7 +34,7 @@ std::vector<double> Transformed(const FeatureSpec& spec, std::span<const float> 
         z.push_back(v);
         break;
       case InputTransform::kLog:
-        z.push_back(std::log(double{v} + static_cast<float>(spec.shift)));
+        z.push_back(std::log1p(double{v} / spec.shift));
         break;
       case InputTransform::kSquareRoot:
         z.push_back(std::sqrt(v));
