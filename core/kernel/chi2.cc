@@ -1,19 +1,14 @@
-#include <cmath>
 #include <memory>
 
-#include "core/base/portable_math.h"
-#include "core/kernel/arithmetic.h"
-#include "core/kernel/domain.h"
-#include "core/kernel/kernel.h"
-#include "core/kernel/parameters.h"
+#include "core/kernel/histogram.h"
 
 namespace kernelstream {
 namespace {
 
 // Immutable. Frequencies over log(x) have density sech(pi w) (Vedaldi & Zisserman 2012).
-class Chi2 final : public Kernel {
+class Chi2 final : public HistogramKernel {
  public:
-  explicit Chi2(double bandwidth) : Kernel(bandwidth) {}
+  explicit Chi2(double bandwidth) : HistogramKernel("chi2", bandwidth) {}
   double Evaluate(Point x, Point y) const override {
     double sum = 0;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -22,18 +17,7 @@ class Chi2 final : public Kernel {
     }
     return sum / bandwidth();
   }
-  double Distance(Point x, Point y) const override { return CommonSum(x, y); }
-  FeatureSpec features() const override {
-    return {.form = FeatureForm::kLinear,
-            .law = SpectralLaw::kRademacher,
-            .transform = InputTransform::kAdditive,
-            .additive_law = SpectralLaw::kSech};
-  }
-  bool is_homogeneous() const override { return true; }
-  bool takes_any_input() const override { return false; }
-  absl::Status CheckInput(std::span<const float> values) const override {
-    return CheckNonNegative("chi2", values);
-  }
+  FeatureSpec features() const override { return AdditiveFeatures(SpectralLaw::kSech); }
 };
 
 }  // namespace

@@ -1,11 +1,7 @@
 #include <cmath>
 #include <memory>
 
-#include "core/base/portable_math.h"
-#include "core/kernel/arithmetic.h"
-#include "core/kernel/domain.h"
-#include "core/kernel/kernel.h"
-#include "core/kernel/parameters.h"
+#include "core/kernel/histogram.h"
 
 namespace kernelstream {
 namespace {
@@ -13,9 +9,9 @@ namespace {
 // Immutable. Features are Rademacher projections of sqrt(x). The d numbers sqrt(x_j / bandwidth)
 // themselves would be exact, but a feature must be one of an endless row of equals: learning grows
 // the number of features, and D > d of these lose nothing.
-class Hellinger final : public Kernel {
+class Hellinger final : public HistogramKernel {
  public:
-  explicit Hellinger(double bandwidth) : Kernel(bandwidth) {}
+  explicit Hellinger(double bandwidth) : HistogramKernel("hellinger", bandwidth) {}
   double Evaluate(Point x, Point y) const override {
     double sum = 0;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -23,16 +19,10 @@ class Hellinger final : public Kernel {
     }
     return sum / bandwidth();
   }
-  double Distance(Point x, Point y) const override { return CommonSum(x, y); }
   FeatureSpec features() const override {
     return {.form = FeatureForm::kLinear,
             .law = SpectralLaw::kRademacher,
             .transform = InputTransform::kSquareRoot};
-  }
-  bool is_homogeneous() const override { return true; }
-  bool takes_any_input() const override { return false; }
-  absl::Status CheckInput(std::span<const float> values) const override {
-    return CheckNonNegative("hellinger", values);
   }
 };
 

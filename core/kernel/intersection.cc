@@ -1,20 +1,15 @@
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
-#include "core/base/portable_math.h"
-#include "core/kernel/arithmetic.h"
-#include "core/kernel/domain.h"
-#include "core/kernel/kernel.h"
-#include "core/kernel/parameters.h"
+#include "core/kernel/histogram.h"
 
 namespace kernelstream {
 namespace {
 
 // Immutable. Frequencies over log(x) are Cauchy of width 1/2 (Vedaldi & Zisserman 2012).
-class Intersection final : public Kernel {
+class Intersection final : public HistogramKernel {
  public:
-  explicit Intersection(double bandwidth) : Kernel(bandwidth) {}
+  explicit Intersection(double bandwidth) : HistogramKernel("intersection", bandwidth) {}
   double Evaluate(Point x, Point y) const override {
     double sum = 0;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -22,18 +17,7 @@ class Intersection final : public Kernel {
     }
     return sum / bandwidth();
   }
-  double Distance(Point x, Point y) const override { return CommonSum(x, y); }
-  FeatureSpec features() const override {
-    return {.form = FeatureForm::kLinear,
-            .law = SpectralLaw::kRademacher,
-            .transform = InputTransform::kAdditive,
-            .additive_law = SpectralLaw::kCauchy};
-  }
-  bool is_homogeneous() const override { return true; }
-  bool takes_any_input() const override { return false; }
-  absl::Status CheckInput(std::span<const float> values) const override {
-    return CheckNonNegative("intersection", values);
-  }
+  FeatureSpec features() const override { return AdditiveFeatures(SpectralLaw::kCauchy); }
 };
 
 }  // namespace

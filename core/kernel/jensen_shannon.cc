@@ -1,11 +1,7 @@
-#include <cmath>
 #include <memory>
 
 #include "core/base/portable_math.h"
-#include "core/kernel/arithmetic.h"
-#include "core/kernel/domain.h"
-#include "core/kernel/kernel.h"
-#include "core/kernel/parameters.h"
+#include "core/kernel/histogram.h"
 
 namespace kernelstream {
 namespace {
@@ -17,9 +13,9 @@ double HalfTerm(double a, double b) { return a == 0 ? 0 : a * PortableLog1p(b / 
 
 // Immutable. Frequencies over log(x) have density sech(pi w) / (log(2) (1 + 4 w^2)) (Vedaldi &
 // Zisserman 2012).
-class JensenShannon final : public Kernel {
+class JensenShannon final : public HistogramKernel {
  public:
-  explicit JensenShannon(double bandwidth) : Kernel(bandwidth) {}
+  explicit JensenShannon(double bandwidth) : HistogramKernel("jensen_shannon", bandwidth) {}
   double Evaluate(Point x, Point y) const override {
     double sum = 0;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -27,18 +23,7 @@ class JensenShannon final : public Kernel {
     }
     return sum / (2 * kLog2 * bandwidth());
   }
-  double Distance(Point x, Point y) const override { return CommonSum(x, y); }
-  FeatureSpec features() const override {
-    return {.form = FeatureForm::kLinear,
-            .law = SpectralLaw::kRademacher,
-            .transform = InputTransform::kAdditive,
-            .additive_law = SpectralLaw::kJensenShannon};
-  }
-  bool is_homogeneous() const override { return true; }
-  bool takes_any_input() const override { return false; }
-  absl::Status CheckInput(std::span<const float> values) const override {
-    return CheckNonNegative("jensen_shannon", values);
-  }
+  FeatureSpec features() const override { return AdditiveFeatures(SpectralLaw::kJensenShannon); }
 };
 
 }  // namespace
