@@ -67,6 +67,8 @@ void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config);
 // config must be complete with a bandwidth. What else is to be chosen from the data may be absent:
 // such a kernel serves for CheckInput and for what does not depend on it.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config);
+// The same with bandwidth 1 where config has none yet.
+absl::StatusOr<std::unique_ptr<const Kernel>> MakeUnitKernel(const ComponentConfig& config);
 
 }  // namespace kernelstream
 

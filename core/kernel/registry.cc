@@ -54,4 +54,10 @@ absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& 
   return entry->make(config.parameters);
 }
 
+absl::StatusOr<std::unique_ptr<const Kernel>> MakeUnitKernel(const ComponentConfig& config) {
+  ComponentConfig unit = config;
+  unit.parameters.try_emplace("bandwidth", 1.0);
+  return MakeKernel(unit);
+}
+
 }  // namespace kernelstream

@@ -246,9 +246,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
   if (!kernel.ok()) return kernel.status();
   config.kernel.parameters = *std::move(kernel);
   // What is asked of it below does not depend on what is chosen from the data.
-  ComponentConfig unit = config.kernel;
-  unit.parameters.try_emplace("bandwidth", 1.0);
-  const auto unit_kernel = MakeKernel(unit);
+  const auto unit_kernel = MakeUnitKernel(config.kernel);
   if (!unit_kernel.ok()) return unit_kernel.status();
   if (config.standardize == Standardize::kOn && !(*unit_kernel)->takes_any_input()) {
     return InvalidField("standardize",

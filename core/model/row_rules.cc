@@ -23,9 +23,7 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   if (!made.ok()) return made.status();
   rules->loss_ = *std::move(made);
   // Which inputs a kernel is defined for does not depend on what is chosen from the data.
-  ComponentConfig kernel = config.kernel;
-  kernel.parameters.try_emplace("bandwidth", 1.0);
-  auto made_kernel = MakeKernel(kernel);
+  auto made_kernel = MakeUnitKernel(config.kernel);
   if (!made_kernel.ok()) return made_kernel.status();
   rules->kernel_ = *std::move(made_kernel);
   return std::unique_ptr<const RowRules>(std::move(rules));

@@ -239,12 +239,10 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
     Densify(rows.row(i), dimension, inputs.data() + i * dimension);
   }
   const ConstMatrixView x(inputs.data(), rows.size(), dimension);
-  ComponentConfig kernel_config = config_.kernel;
-  kernel_config.parameters.try_emplace("bandwidth", 1.0);
-  const auto unit_kernel = MakeKernel(kernel_config);
-  const bool standardize = config_.standardize == Standardize::kOn ||
-                           (config_.standardize == Standardize::kAuto &&
-                            (*unit_kernel)->takes_any_input() && !InputScaling::ShareOneUnit(x));
+  const bool standardize =
+      config_.standardize == Standardize::kOn ||
+      (config_.standardize == Standardize::kAuto &&
+       (*MakeUnitKernel(config_.kernel))->takes_any_input() && !InputScaling::ShareOneUnit(x));
   const InputScaling scaling = standardize ? InputScaling::FromRows(x) : InputScaling();
   state_.input_shift = scaling.shift();
   state_.input_inverse_scale = scaling.inverse_scale();
@@ -260,10 +258,11 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
     }
   }
 
-  ChooseKernelParameters(x, kernel_config);
-  state_.kernel_parameters = kernel_config.parameters;
-  if (!config_.kernel.parameters.contains("bandwidth")) {
-    const auto kernel = MakeKernel(kernel_config);
+  ComponentConfig chosen = config_.kernel;
+  ChooseKernelParameters(x, chosen);
+  state_.kernel_parameters = chosen.parameters;
+  if (!chosen.parameters.contains("bandwidth")) {
+    const auto kernel = MakeUnitKernel(chosen);
     state_.kernel_parameters["bandwidth"] =
         std::clamp(MedianDistance(x, **kernel) * state_.kernel_parameters.at("bandwidth_scale"),
                    kSmallestBandwidth, kLargestBandwidth);
