@@ -190,7 +190,7 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
     state_.learned_since_warm += count - work.rows.size();
   }
   if (work.rows.empty()) return;
-  if (state_.drift.reports > drifts && !is_ordered()) {
+  if (state_.drift.reports > drifts && config_.replay.order == StreamOrder::kDrifting) {
     ForgetBeforeDrift();
   }
   for (const size_t i : work.rows) {
@@ -308,8 +308,9 @@ void Trainer::Impl::NoteServed(const Work& work) {
     losses[i] = RowValue(*loss_, {scores.data() + i * outputs, outputs},
                          targets.subspan(i * per_row, per_row));
   }
-  if (loss_->task() != Task::kNovelty && !is_ordered())
+  if (loss_->task() != Task::kNovelty && !is_ordered()) {
     NoteLosses(losses, state_.rows_learned, state_.drift);
+  }
   if (HasLabels(loss_->task())) NoteLabels(targets, state_.drift);
   std::vector<ScoreInterval> intervals;
   if (variance_ != nullptr) {
