@@ -105,12 +105,11 @@ float AdditiveFrequency(const FeatureSpec& spec, uint64_t seed, uint64_t panel) 
 
 void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feature,
                      size_t num_panels, size_t input_dim, float* out) {
-  if (spec.transform == InputTransform::kAdditive) {
+  // Signs of one input coordinate: for each factor, or for the cosine and the sine.
+  const size_t signs = spec.transform == InputTransform::kAdditive ? 2 : spec.factors();
+  if (signs > 1 && spec.law == SpectralLaw::kRademacher) {
     SampleSigns(seed, first_feature, num_panels, input_dim,
-                {.signs = 2, .sign_stride = input_dim, .coordinate_stride = 1}, out);
-  } else if (spec.factors() > 1 && spec.law == SpectralLaw::kRademacher) {
-    SampleSigns(seed, first_feature, num_panels, input_dim,
-                {.signs = spec.factors(), .sign_stride = input_dim, .coordinate_stride = 1}, out);
+                {.signs = signs, .sign_stride = input_dim, .coordinate_stride = 1}, out);
   } else {
     SampleFrequencies(spec.law, seed, first_feature, num_panels, input_dim, out);
   }
