@@ -49,6 +49,18 @@ ModelConfig RawConfig(const std::string& rule, const std::string& loss = "square
   return config;
 }
 
+// Steps of one size, b rows and r features each, no averages.
+ModelConfig ConstantStepConfig(const std::string& loss, double step, double penalty, uint32_t b,
+                               uint32_t r) {
+  ModelConfig config = RawConfig("newest_block", loss);
+  config.update_rule.parameters = {{"schedule", 2}, {"step_size", step}};
+  config.l2_penalty = penalty;
+  config.batch_rows = config.warmup_rows = b;
+  config.block_features = r;
+  config.averaging = Averaging::kLast;
+  return config;
+}
+
 // y standardised as the trainer does: by the warm-up rows.
 TargetScaling ScalingOf(const SampleBatch& rows, size_t warmup_rows = 2) {
   std::vector<double> first;
@@ -104,11 +116,7 @@ TEST(NewestBlock, IsAlgorithmOneLiterally) {
 // weights multiply l'.
 TEST(NewestBlock, BlocksAndWeightsFollowTheEquation) {
   constexpr double kStep = 0.4;
-  ModelConfig config = RawConfig("newest_block");
-  config.update_rule.parameters = {{"schedule", 2}, {"step_size", kStep}};
-  config.l2_penalty = 0;
-  config.block_features = 3;
-  config.averaging = Averaging::kLast;
+  ModelConfig config = ConstantStepConfig("square", kStep, /*penalty=*/0, 2, 3);
   ASSERT_TRUE(CompleteConfig(config).ok());
   SampleBatch rows;
   const SampleBatch plain = MakeRows("square", 8, kDim, 3);
@@ -213,12 +221,7 @@ TEST(NewestBlock, LearnsADensityRatioByTheEquation) {
   constexpr double kStep = 0.5, kNu = 0.01;
   constexpr size_t r = 2;
   for (const size_t of_p : {2, 1}) {  // rows of p in a mini-batch of four
-    ModelConfig config = RawConfig("newest_block", "density_ratio");
-    config.update_rule.parameters = {{"schedule", 2}, {"step_size", kStep}};
-    config.l2_penalty = kNu;
-    config.batch_rows = config.warmup_rows = 4;
-    config.block_features = r;
-    config.averaging = Averaging::kLast;
+    ModelConfig config = ConstantStepConfig("density_ratio", kStep, kNu, 4, r);
     ASSERT_TRUE(CompleteConfig(config).ok());
     const SampleBatch plain = MakeRows("square", 24, kDim, 3);
     SampleBatch rows;
@@ -253,13 +256,8 @@ TEST(NewestBlock, LearnsADensityRatioByTheEquation) {
 TEST(NewestBlock, LearnsNoveltyAndItsThresholdByTheEquations) {
   constexpr double kStep = 0.5, kNu = 0.05, kFraction = 0.3;
   constexpr size_t r = 2;
-  ModelConfig config = RawConfig("newest_block", "novelty");
+  ModelConfig config = ConstantStepConfig("novelty", kStep, kNu, 4, r);
   config.loss.parameters = {{"fraction", kFraction}};
-  config.update_rule.parameters = {{"schedule", 2}, {"step_size", kStep}};
-  config.l2_penalty = kNu;
-  config.batch_rows = config.warmup_rows = 4;
-  config.block_features = r;
-  config.averaging = Averaging::kLast;
   ASSERT_TRUE(CompleteConfig(config).ok());
   const SampleBatch plain = MakeRows("square", 80, kDim, 3);
   SampleBatch rows;
