@@ -24,8 +24,7 @@ std::vector<ModelWarning> Trainer::Impl::Warnings() const {
       state_.rows_learned - state_.drift.last_report_row < kDriftNewsRows) {
     warn(WarningKind::kDrift,
          absl::StrCat("the model's errors rose suddenly after row ", state_.drift.last_report_row,
-                      ": what the rows show has changed, or bad rows came "
-                      "in"));
+                      ": what the rows show has changed, or bad rows came in"));
   }
   if (state_.drift.ordered) {
     warn(WarningKind::kOrdered,

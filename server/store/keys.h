@@ -40,8 +40,7 @@ std::string OfCheckpoint(ModelUid uid);
 // set: 2 * candidate, + 1 for the average. OfChunk(uid, 0, 0) is the first of all chunks of the
 // model.
 std::string OfChunk(ModelUid uid, uint32_t set, uint32_t chunk);
-// set: 0 recent rows, the older half; 1 the newer half; 2 the reservoir; 3 the rows
-// held out.
+// set: 0 recent rows, the older half; 1 the newer half; 2 the reservoir; 3 the rows held out.
 std::string OfRowsChunk(ModelUid uid, uint32_t set, uint32_t chunk);
 inline constexpr char kFormat[] = "format";
 inline constexpr char kLastUid[] = "last_uid";
