@@ -148,7 +148,7 @@ absl::Status CompleteReplay(Task task, ModelConfig& config) {
 }
 
 // Points decide the dimension where the config leaves it open.
-absl::Status CheckTestPoints(ModelConfig& config) {
+absl::Status CheckTestPoints(const Kernel& kernel, ModelConfig& config) {
   const std::vector<std::vector<float>>& points = config.variance.test_points;
   const std::string field = "variance.test_points";
   if (config.variance.method != VarianceMethod::kTestPoints) {
@@ -170,12 +170,16 @@ absl::Status CheckTestPoints(ModelConfig& config) {
     if (!std::all_of(points[i].begin(), points[i].end(), finite)) {
       return InvalidField(point, "a test point has a value that is not a finite number");
     }
+    if (absl::Status s = PrefixField(absl::StrCat(point, "."), kernel.CheckInput(points[i]));
+        !s.ok()) {
+      return s;
+    }
   }
   config.dimension = static_cast<uint32_t>(std::min<size_t>(size, kMaxInputDimension + size_t{1}));
   return absl::OkStatus();
 }
 
-absl::Status CompleteVariance(Task task, ModelConfig& config) {
+absl::Status CompleteVariance(Task task, const Kernel& kernel, ModelConfig& config) {
   VarianceConfig& variance = config.variance;
   if (variance.features == 0) variance.features = 1024;
   if (variance.coverage == 0) variance.coverage = 0.9;
@@ -185,7 +189,7 @@ absl::Status CompleteVariance(Task task, ModelConfig& config) {
   if (variance.noise_variance.has_value()) {
     status.Update(CheckRange("variance.noise_variance", *variance.noise_variance, 1e-300, 1e300));
   }
-  status.Update(CheckTestPoints(config));
+  status.Update(CheckTestPoints(kernel, config));
   if (!status.ok()) return status;
   if (variance.features % 16 != 0) {
     return InvalidField(
@@ -278,7 +282,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
     return s;
   }
   if (absl::Status s = CompleteReplay((*loss)->task(), config); !s.ok()) return s;
-  if (absl::Status s = CompleteVariance((*loss)->task(), config); !s.ok()) return s;
+  if (absl::Status s = CompleteVariance((*loss)->task(), **unit_kernel, config); !s.ok()) return s;
   if (absl::Status s = CompleteMetric((*loss)->task(), given_kernel.contains("bandwidth"),
                                       **unit_kernel, config);
       !s.ok()) {

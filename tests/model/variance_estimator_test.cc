@@ -277,6 +277,11 @@ TEST(VarianceConfig, IsCheckedAndCompleted) {
     c.variance.method = VarianceMethod::kTestPoints;
     c.variance.test_points = {{1, 2}, {1}};
   });
+  names("values[1] is -3; kernel \"chi2\" takes values >= 0", [](ModelConfig& c) {
+    c.kernel.name = "chi2";
+    c.variance.method = VarianceMethod::kTestPoints;
+    c.variance.test_points = {{1, 2}, {1, -3}};
+  });
   ModelConfig config = Config(VarianceMethod::kTestPoints);
   EXPECT_EQ(config.dimension, 2u);
   const ModelConfig again = config;
