@@ -1,6 +1,8 @@
 #include "server/app/options.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
@@ -55,6 +57,32 @@ bool IsOurFlagFile(absl::string_view file) { return absl::StrContains(file, "ser
 
 std::string EnvironmentName(absl::string_view flag) {
   return absl::StrCat("KERNELSTREAM_", absl::AsciiStrToUpper(flag));
+}
+
+constexpr char kAbout[] =
+    "hosts online kernel machines over gRPC.\n"
+    "Every flag can be set in the environment too: --data_dir is KERNELSTREAM_DATA_DIR; the flag "
+    "wins.\n"
+    "--flagfile=FILE reads flags from a file, one a line.";
+
+// Abseil prints help as well, but ends the process with 1 after it.
+bool AsksForHelp(int argc, char** argv) {
+  constexpr std::array<absl::string_view, 4> kWords = {"--help", "-help", "-h", "--helpshort"};
+  return std::any_of(argv, argv + argc, [&](absl::string_view word) {
+    return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  });
+}
+
+void PrintHelp() {
+  std::string text = absl::StrCat("kernelstream-server: ", kAbout, "\n\n");
+  for (const char* name : kFlags) {
+    const absl::CommandLineFlag& flag = *absl::FindCommandLineFlag(name);
+    const std::string value = flag.DefaultValue();
+    absl::StrAppend(&text, "  --", name, "  (", EnvironmentName(name),
+                    ")  default: ", value.empty() ? "none" : value, "\n      ", flag.Help(), "\n");
+  }
+  absl::StrAppend(&text, "  --help  this text; --version  the version\n");
+  std::fputs(text.c_str(), stdout);
 }
 
 absl::Status ReadEnvironment() {
@@ -141,11 +169,11 @@ absl::StatusOr<ServerOptions> ReadOptions(int argc, char** argv) {
     return std::string("kernelstream-server " KERNELSTREAM_VERSION "\n");
   };
   absl::SetFlagsUsageConfig(usage);
-  absl::SetProgramUsageMessage(
-      "hosts online kernel machines over gRPC.\n"
-      "Every flag can be set in the environment too: --data_dir is KERNELSTREAM_DATA_DIR; the flag "
-      "wins.\n"
-      "--flagfile=FILE reads flags from a file, one a line.");
+  absl::SetProgramUsageMessage(kAbout);
+  if (AsksForHelp(argc, argv)) {
+    PrintHelp();
+    std::exit(0);
+  }
   if (absl::Status status = ReadEnvironment(); !status.ok()) return status;
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
   if (words.size() > 1) {

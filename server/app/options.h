@@ -42,9 +42,9 @@ absl::StatusOr<HostAndPort> ParseHostAndPort(absl::string_view flag, absl::strin
 absl::Status CheckOptions(const ServerOptions& options);
 
 // Reads KERNELSTREAM_* from the environment, then the command line (--flagfile included), which
-// wins. Ends the process for
-// --help and for flags that do not parse, with a message. INVALID_ARGUMENT: as CheckOptions; an
-// environment value that does not parse; a word that is not a flag.
+// wins. Ends the process after --help and --version (with 0), and for flags that do not parse (with
+// 1), with a message. INVALID_ARGUMENT: as CheckOptions; an environment value that does not parse;
+// a word that is not a flag.
 absl::StatusOr<ServerOptions> ReadOptions(int argc, char** argv);
 
 }  // namespace kernelstream::server

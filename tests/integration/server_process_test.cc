@@ -59,8 +59,9 @@ TEST(Flags, CheckConfigTouchesNothing) {
 }
 
 TEST(Flags, HelpListsOurFlagsWithTheirDefaults) {
-  ServerProcess server("", {"--help"});
-  server.WaitForExit();
+  ServerProcess server("", {"--help"}, {"KERNELSTREAM_MAX_MODELS=none"});
+  EXPECT_EQ(server.WaitForExit(), 0);
+  EXPECT_THAT(server.output(), HasSubstr("default: 0.0.0.0:50051"));
   for (const char* flag :
        {"--data_dir", "--listen", "--metrics_listen", "--port_file", "--training_threads",
         "--feature_cache_mib", "--max_message_mib", "--max_models", "--log_format", "--log_level",
