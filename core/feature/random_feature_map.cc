@@ -39,19 +39,9 @@ std::span<double> ThreadSums(size_t size) {
 
 }  // namespace
 
-bool FeatureCacheBudget::TryTake(int64_t bytes) {
-  int64_t left = left_.load(std::memory_order_relaxed);
-  while (left >= bytes) {
-    if (left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
-  }
-  return false;
-}
-
 RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                                    uint64_t max_features, FeatureCacheBudget* budget)
-    : spec_(spec),
-      seed_(seed),
-      input_dim_(input_dim),
+    : FeatureMap(spec, seed, input_dim),
       terms_(spec.transformed_dim(input_dim)),
       max_features_(max_features),
       budget_(budget),
@@ -62,14 +52,14 @@ RandomFeatureMap::~RandomFeatureMap() {
   if (budget_ != nullptr) budget_->GiveBack(cached_bytes());
 }
 
-std::shared_ptr<const RandomFeatureMap> RandomFeatureMap::Widen(size_t input_dim, bool keep) const {
-  return std::make_shared<RandomFeatureMap>(spec_, seed_, input_dim, max_features_,
+std::shared_ptr<const FeatureMap> RandomFeatureMap::Widen(size_t input_dim, bool keep) const {
+  return std::make_shared<RandomFeatureMap>(spec(), seed(), input_dim, max_features_,
                                             keep ? budget_ : nullptr);
 }
 
 void RandomFeatureMap::Generate(uint64_t first_panel, size_t num_panels, float* frequencies,
                                 float* lanes) const {
-  DrawPanels(spec_, seed_, first_panel, num_panels, input_dim_, frequencies, lanes);
+  DrawPanels(spec(), seed(), first_panel, num_panels, input_dim(), frequencies, lanes);
 }
 
 FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* lanes,
@@ -77,21 +67,21 @@ FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* la
   return {.frequencies = frequencies,
           .phases = lanes,
           .num_panels = num_panels,
-          .form = spec_.form,
-          .is_additive = spec_.transform == InputTransform::kAdditive,
-          .factors = spec_.factors(),
-          .degree = spec_.degree,
-          .shift = static_cast<float>(spec_.shift)};
+          .form = spec().form,
+          .is_additive = spec().transform == InputTransform::kAdditive,
+          .factors = spec().factors(),
+          .degree = spec().degree,
+          .shift = static_cast<float>(spec().shift)};
 }
 
 ConstMatrixView RandomFeatureMap::Transformed(ConstMatrixView x, float inverse_bandwidth) const {
-  if (spec_.transform == InputTransform::kNone) return x;
-  auto parameter = static_cast<float>(spec_.shift);
-  if (spec_.transform == InputTransform::kBall) {
+  if (spec().transform == InputTransform::kNone) return x;
+  auto parameter = static_cast<float>(spec().shift);
+  if (spec().transform == InputTransform::kBall) {
     parameter = std::sqrt(parameter) / inverse_bandwidth;
   }
   const std::span<float> out = ThreadInputs(x.rows * terms_);
-  TransformInputs(spec_.transform, parameter, x, out.data());
+  TransformInputs(spec().transform, parameter, x, out.data());
   return {out.data(), x.rows, terms_};
 }
 
@@ -154,10 +144,10 @@ void RandomFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth, uint
 void RandomFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
                                   uint64_t first_panel, size_t num_panels,
                                   std::span<float* const> out) const {
-  const bool one_projection = spec_.form != FeatureForm::kProduct &&
-                              spec_.form != FeatureForm::kRandomProduct &&
-                              spec_.form != FeatureForm::kCosineExponential &&
-                              spec_.transform != InputTransform::kAdditive;
+  const bool one_projection = spec().form != FeatureForm::kProduct &&
+                              spec().form != FeatureForm::kRandomProduct &&
+                              spec().form != FeatureForm::kCosineExponential &&
+                              spec().transform != InputTransform::kAdditive;
   if (inverse_bandwidths.size() == 1 || !one_projection) {
     for (size_t k = 0; k < out.size(); ++k) {
       Features(x, inverse_bandwidths[k], first_panel, num_panels, out[k]);

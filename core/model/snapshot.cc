@@ -47,7 +47,7 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
     return;
   }
   const size_t dimension = DimensionFor(rows);
-  const std::shared_ptr<const RandomFeatureMap> features =
+  const std::shared_ptr<const FeatureMap> features =
       dimension > features_->input_dim() ? features_->Widen(dimension, /*keep=*/false) : features_;
 
   const FeatureChunks chunks(num_features_);
@@ -152,7 +152,7 @@ absl::Status Snapshot::AppendLossTargets(const TargetView& target, std::vector<d
 
 void Snapshot::Assess(const SampleBatch& rows, Executor& executor, RowUncertainty* out) const {
   const size_t dimension = std::max(DimensionFor(rows), variance_features_->input_dim());
-  const auto wide = [&](const std::shared_ptr<const RandomFeatureMap>& map) {
+  const auto wide = [&](const std::shared_ptr<const FeatureMap>& map) {
     return map != nullptr && dimension > map->input_dim() ? map->Widen(dimension, /*keep=*/false)
                                                           : map;
   };
@@ -167,7 +167,7 @@ void Snapshot::Assess(const SampleBatch& rows, Executor& executor, RowUncertaint
       scaling_->Apply(rows.row(first + i), dimension, x.data() + i * dimension);
     }
     variance_metric_->Apply({x.data(), count, dimension}, mapped.data());
-    const auto features = [&](const std::shared_ptr<const RandomFeatureMap>& map) {
+    const auto features = [&](const std::shared_ptr<const FeatureMap>& map) {
       std::vector<float> values;
       if (map == nullptr) return values;
       values.resize(panels * count * kPanelWidth);

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "core/base/executor.h"
 #include "core/base/published_cell.h"
-#include "core/feature/random_feature_map.h"
+#include "core/feature/feature_map.h"
 #include "core/loss/loss.h"
 #include "core/model/label_table.h"
 #include "core/model/learned_metric.h"
@@ -120,7 +120,7 @@ class Snapshot final : public RefCounted {
 
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const LabelTable> table_;
-  std::shared_ptr<const RandomFeatureMap> features_;  // null while warming up
+  std::shared_ptr<const FeatureMap> features_;  // null while warming up
   std::shared_ptr<const InputScaling> scaling_;
   std::shared_ptr<const LearnedMetric> metric_;  // null while warming up
   std::vector<float> coefficients_;              // [panel][output][16]
@@ -138,7 +138,7 @@ class Snapshot final : public RefCounted {
   // Null without uncertainty, the last one also for methods with one family of features.
   std::shared_ptr<const PredictiveVariance> variance_;
   std::shared_ptr<const LearnedMetric> variance_metric_;
-  std::shared_ptr<const RandomFeatureMap> variance_features_, second_features_;
+  std::shared_ptr<const FeatureMap> variance_features_, second_features_;
   double variance_inverse_bandwidth_ = 1;
   std::array<uint8_t, 16> fingerprint_{};
 };

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/executor.h"
 #include "core/base/published_cell.h"
-#include "core/feature/random_feature_map.h"
+#include "core/feature/feature_map.h"
 #include "core/model/model_config.h"
 #include "core/model/sample_batch.h"
 #include "core/model/snapshot.h"

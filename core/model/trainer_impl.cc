@@ -178,9 +178,8 @@ Trainer::Impl::Stream Trainer::Impl::MakeStream(const GenerationState& generatio
                       ? std::make_shared<const LearnedMetric>()
                       : std::make_shared<const LearnedMetric>(
                             generation.form, generation.metric_dim, generation.metric);
-  stream.features = std::make_shared<RandomFeatureMap>(kernel_->features(), seed, state_.input_dim,
-                                                       std::min(config_.max_features, kMaxFeatures),
-                                                       options_.budget);
+  stream.features = MakeFeatureMap(kernel_->features(), seed, state_.input_dim,
+                                   std::min(config_.max_features, kMaxFeatures), options_.budget);
   return stream;
 }
 

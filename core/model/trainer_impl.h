@@ -20,14 +20,14 @@
 
 namespace kernelstream {
 
-// Thread-compatible. state_ (with the reservoirs, which Save writes into it) is all there is to save;
-// the other members follow from config and state.
+// Thread-compatible. state_ (with the reservoirs, which Save writes into it) is all there is to
+// save; the other members follow from config and state.
 class Trainer::Impl {
  public:
   // What follows from a GenerationState.
   struct Stream {
     std::shared_ptr<const LearnedMetric> metric;
-    std::shared_ptr<const RandomFeatureMap> features;
+    std::shared_ptr<const FeatureMap> features;
   };
 
   // What a snapshot takes over.
@@ -35,7 +35,7 @@ class Trainer::Impl {
     std::vector<float> values;
     double scale = 1;
     double inverse_bandwidth = 1;
-    std::shared_ptr<const RandomFeatureMap> features;
+    std::shared_ptr<const FeatureMap> features;
     std::shared_ptr<const LearnedMetric> metric;
     std::vector<double> constant;
     Averaging serving = Averaging::kLast;

@@ -192,7 +192,7 @@ void Trainer::Impl::MakeGenerations() {
   const CoefficientState& coefficients = choice.average ? served.average : served.last;
   const Stream& stream = streams_.at(served.generation);
   GradientModel model;
-  model.features = stream.features.get();
+  model.features = stream.features->AsRandom();
   model.metric = stream.metric.get();
   model.coefficients = coefficients.values;
   model.scale = choice.average ? 1 : coefficients.scale;

@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kFirstChoiceRows = 1024;
 
 // Features [0, num_features) of x: [panel][row][16].
-std::vector<float> FirstFeatures(const RandomFeatureMap& map, ConstMatrixView x,
-                                 double inverse_bandwidth, size_t num_features) {
+std::vector<float> FirstFeatures(const FeatureMap& map, ConstMatrixView x, double inverse_bandwidth,
+                                 size_t num_features) {
   std::vector<float> features(num_features * x.rows);
   map.Features(x, static_cast<float>(inverse_bandwidth), 0, num_features / kPanelWidth,
                features.data());
@@ -26,9 +26,8 @@ std::vector<float> FirstFeatures(const RandomFeatureMap& map, ConstMatrixView x,
 Trainer::Impl::Stream Trainer::Impl::SecondStream(const Stream& stream) const {
   if (!variance_->needs_second_features()) return {};
   Stream second = stream;
-  second.features = std::make_shared<RandomFeatureMap>(
-      kernel_->features(), SecondFamilySeed(stream.features->seed()), state_.input_dim,
-      variance_->num_features(), options_.budget);
+  second.features = MakeFeatureMap(kernel_->features(), SecondFamilySeed(stream.features->seed()),
+                                   state_.input_dim, variance_->num_features(), options_.budget);
   return second;
 }
 

@@ -18,7 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/published_cell.h"
-#include "core/feature/random_feature_map.h"
+#include "core/feature/feature_map.h"
 #include "core/model/label_table.h"
 #include "core/model/row_rules.h"
 #include "core/model/snapshot.h"
