@@ -131,7 +131,7 @@ void AddFirst(Digest128& digest, const TrainerState& state) {
   digest.AddU64(state.input_dim);
   digest.AddU64(state.num_outputs);
   digest.AddU64(state.warm ? 1 : 0);
-  Add(digest, state.warmup);
+  Add(digest, state.waiting);
   Add(digest, state.input_shift);
   Add(digest, state.input_inverse_scale);
 }

@@ -37,17 +37,20 @@ void Trainer::Step(const SampleBatch& batch, size_t first, size_t count, uint64_
   impl_->Step(batch, first, count, sequence);
 }
 Ref<Snapshot> Trainer::MakeSnapshot() const {
-  std::unique_ptr<Snapshot> snapshot(new Snapshot(impl_->loss(), impl_->label_table()));
+  const std::unique_ptr<Impl> with_waiting = impl_->WithWaitingRows();
+  const Impl& shown = with_waiting != nullptr ? *with_waiting : *impl_;
+  std::unique_ptr<Snapshot> snapshot(new Snapshot(shown.loss(), shown.label_table()));
   const TrainerState& state = impl_->state();
   snapshot->phase_ = impl_->phase();
   snapshot->step_ = state.step;
   snapshot->sequence_ = state.sequence;
   snapshot->rows_learned_ = state.rows_learned;
-  snapshot->num_features_ = state.num_features;
-  snapshot->num_outputs_ = state.num_outputs;
+  snapshot->num_features_ = shown.state().num_features;
+  snapshot->num_outputs_ = shown.state().num_outputs;
   snapshot->fingerprint_ = impl_->CurrentFingerprint();
   snapshot->scaling_ = impl_->scaling();
-  Impl::Served served = impl_->ServedModel();
+  Impl::Served served = shown.ServedModel();
+  if (with_waiting != nullptr) impl_->AddNotServed(served);
   snapshot->features_ = std::move(served.features);
   snapshot->metric_ = std::move(served.metric);
   snapshot->warnings_ = impl_->Warnings();
@@ -59,7 +62,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->constant_ = std::move(served.constant);
   snapshot->validation_ = served.validation;
   snapshot->resolved_.serving = served.serving;
-  snapshot->resolved_.dimension = state.dimension;
+  snapshot->resolved_.dimension = shown.state().dimension;
   snapshot->resolved_.kernel_parameters = state.kernel_parameters;
   snapshot->resolved_.rule_parameters = state.rule_parameters;
   snapshot->resolved_.standardized_inputs = impl_->scaling()->num_standardized();

@@ -208,7 +208,7 @@ void Trainer::Impl::Step(const SampleBatch& batch, size_t first, size_t count, u
   }
   state_.rows_learned += count;
   ++state_.step;
-  Learn(batch, first, count);
+  LearnInBlocks(batch, first, count);
 }
 
 void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count) {
@@ -221,14 +221,14 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
       continue;
     }
     NoteDimension(batch, i);
-    state_.warmup.AppendRow(batch, i);
+    state_.waiting.AppendRow(batch, i);
   }
   state_.rows_learned += count;
   ++state_.step;
   if (loss_->task() == Task::kMulticlass) {
     state_.num_outputs = std::max<uint32_t>(1, static_cast<uint32_t>(table_->labels().size()));
   }
-  if (state_.warmup.size() >= config_.warmup_rows) FinishWarmUp();
+  if (state_.waiting.size() >= config_.warmup_rows) FinishWarmUp();
 }
 
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
@@ -275,7 +275,7 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
 }
 
 void Trainer::Impl::FinishWarmUp() {
-  const SampleBatch rows = std::exchange(state_.warmup, {});
+  const SampleBatch rows = std::exchange(state_.waiting, {});
   state_.input_dim = std::max<uint32_t>(state_.input_dim, 1);
   ChooseScales(rows);
   auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
@@ -299,8 +299,46 @@ void Trainer::Impl::FinishWarmUp() {
 
   for (size_t i = 0; i < rows.size(); i += config_.batch_rows) {
     ++state_.step;
-    Learn(rows, i, std::min<size_t>(config_.batch_rows, rows.size() - i));
+    LearnInBlocks(rows, i, std::min<size_t>(config_.batch_rows, rows.size() - i));
   }
+}
+
+std::unique_ptr<Trainer::Impl> Trainer::Impl::WithWaitingRows() const {
+  if (!state_.warm || state_.waiting.empty()) return nullptr;
+  const CandidateState& candidate = state_.candidates[ServedChoice().candidate];
+  TrainerState state;
+  state.updates = state_.updates + 1;
+  state.num_features = state_.num_features;
+  state.dimension = state_.dimension;
+  state.input_dim = state_.input_dim;
+  state.num_outputs = state_.num_outputs;
+  state.warm = true;
+  state.target_offsets = state_.target_offsets;
+  state.target_scales = state_.target_scales;
+  state.population_weights = state_.population_weights;
+  state.kernel_parameters = state_.kernel_parameters;
+  state.rule_parameters = state_.rule_parameters;
+  state.labels = state_.labels;
+  state.candidates.push_back(candidate);
+  for (const GenerationState& generation : state_.generations) {
+    if (generation.id == candidate.generation) state.generations.push_back(generation);
+  }
+  state.learned_since_warm = state_.learned_since_warm;
+  state.metrics = state_.metrics;
+  ModelConfig config = config_;
+  config.max_features = static_cast<uint32_t>(FeatureLimit());  // which depends on all candidates
+  std::unique_ptr<Impl> impl(new Impl(config, std::move(state), options_));
+  impl->loss_ = loss_;
+  impl->table_ = table_;
+  impl->scaling_ = scaling_;
+  impl->kernel_ = kernel_;
+  impl->streams_.emplace(candidate.generation, streams_.at(candidate.generation));
+  impl->rules_.push_back(MakeRule(candidate));
+  Work work;
+  impl->Update(
+      state_.waiting, 0, state_.waiting.size(), Rows::kNew,
+      [](const CandidateState&) { return true; }, work);
+  return impl;
 }
 
 double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
@@ -315,6 +353,33 @@ double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
   const auto at = scores.begin() + static_cast<std::ptrdiff_t>(below);
   std::nth_element(scores.begin(), at, scores.end());
   return *at;
+}
+
+void Trainer::Impl::AddNotServed(Served& served) const {
+  if (variance_ != nullptr) {
+    served.variance = variance_->Publish();
+    served.variance_stream = variance_stream_;
+    served.second_stream = second_stream_;
+    served.variance_inverse_bandwidth = 1 / state_.variance_bandwidth;
+  }
+  served.candidates.clear();
+  const Choice choice = ServedChoice();
+  for (size_t c = 0; c < state_.candidates.size(); ++c) {
+    const CandidateState& other = state_.candidates[c];
+    CandidateReport report;
+    report.generation = other.generation;
+    for (const GenerationState& generation : state_.generations) {
+      if (generation.id == other.generation) report.form = generation.form;
+    }
+    report.bandwidth = other.bandwidth;
+    report.step_constant = other.step_constant;
+    report.replays = other.replays && *config_.replay.ratio > 0;
+    report.recent_loss = RecentLoss(other.last.validation);
+    report.recent_average_loss =
+        keeps_average() ? RecentLoss(other.average.validation) : report.recent_loss;
+    report.served = c == choice.candidate;
+    served.candidates.push_back(report);
+  }
 }
 
 Trainer::Impl::Served Trainer::Impl::ServedModel() const {
@@ -341,41 +406,20 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     served.validation.recent.fraction_below_threshold.reset();
     served.validation.total.fraction_below_threshold.reset();
     served.threshold = coefficients.threshold.value;
-    if (variance_ != nullptr) {
-      served.variance = variance_->Publish();
-      served.variance_stream = variance_stream_;
-      served.second_stream = second_stream_;
-      served.variance_inverse_bandwidth = 1 / state_.variance_bandwidth;
-    }
     if (choice.average) {
       served.serving =
           config_.averaging == Averaging::kUniform ? Averaging::kUniform : Averaging::kPolynomial;
     }
-    for (size_t c = 0; c < state_.candidates.size(); ++c) {
-      const CandidateState& other = state_.candidates[c];
-      CandidateReport report;
-      report.generation = other.generation;
-      for (const GenerationState& generation : state_.generations) {
-        if (generation.id == other.generation) report.form = generation.form;
-      }
-      report.bandwidth = other.bandwidth;
-      report.step_constant = other.step_constant;
-      report.replays = other.replays && *config_.replay.ratio > 0;
-      report.recent_loss = RecentLoss(other.last.validation);
-      report.recent_average_loss =
-          keeps_average() ? RecentLoss(other.average.validation) : report.recent_loss;
-      report.served = c == choice.candidate;
-      served.candidates.push_back(report);
-    }
+    AddNotServed(served);
     return served;
   }
   // Until the warm-up has ended: the best constant for the rows so far.
-  if (state_.warmup.empty() || loss_->task() == Task::kNovelty) return served;
+  if (state_.waiting.empty() || loss_->task() == Task::kNovelty) return served;
   std::vector<double> targets, weights;
-  for (size_t i = 0; i < state_.warmup.size(); ++i) weights.push_back(state_.warmup.weight(i));
+  for (size_t i = 0; i < state_.waiting.size(); ++i) weights.push_back(state_.waiting.weight(i));
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
-      targets = TargetColumn(state_.warmup, k);
+      targets = TargetColumn(state_.waiting, k);
       const TargetScaling scaling = TargetScaling::FromTargets(targets);
       for (double& target : targets) target = (target - scaling.offset) / scaling.scale;
       loss_->BestConstant(targets, weights, std::span(served.constant).subspan(k, 1));
@@ -383,8 +427,8 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     }
     return served;
   }
-  for (size_t i = 0; i < state_.warmup.size(); ++i) {
-    const TargetView target = state_.warmup.target(i);
+  for (size_t i = 0; i < state_.waiting.size(); ++i) {
+    const TargetView target = state_.waiting.target(i);
     targets.push_back(HasLabels(loss_->task()) ? LossTargetOf(loss_->task(), *table_->Find(target))
                                                : LossTargetOf(target.population));
   }

@@ -52,7 +52,12 @@ class Trainer::Impl {
                                                     const Options& options);
 
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
+  // A trainer of the served candidate alone that has learned the waiting rows too; null if none
+  // wait. Only to be shown: its variance and its other candidates are missing.
+  std::unique_ptr<Impl> WithWaitingRows() const;
   Served ServedModel() const;
+  // The uncertainty and the report of all candidates.
+  void AddNotServed(Served& served) const;
   // Novelty: where the wanted fraction of the rows that were held out scores below.
   double NoveltyThresholdOf(const Snapshot& snapshot) const;
   TrainerState Save() const;
@@ -130,6 +135,10 @@ class Trainer::Impl {
   std::unique_ptr<const UpdateRule> MakeRule(const CandidateState& candidate) const;
 
   // trainer_step.cc: one step.
+  // Rows that learning takes at a time, however many came at a time.
+  size_t BlockRows() const;
+  // Learns full blocks; what does not fill one waits. Rules of the newest block learn at once.
+  void LearnInBlocks(const SampleBatch& batch, size_t first, size_t count);
   void Learn(const SampleBatch& batch, size_t first, size_t count);
   // One update of the candidates that `takes_part` names. New rows grow the features and are noted
   // as the served model's errors; all but replayed rows count for validation and averages.

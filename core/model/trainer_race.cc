@@ -260,10 +260,10 @@ void Trainer::Impl::MakeGenerations() {
   const SampleBatch known = RowsLikeThoseToCome(kRecentRows);
   for (const Rows kind : {Rows::kKnown, Rows::kReplayed}) {
     if (kind == Rows::kReplayed && !(*config_.replay.ratio > 0)) break;
-    for (size_t i = 0; i < known.size(); i += config_.batch_rows) {
+    for (size_t i = 0; i < known.size(); i += BlockRows()) {
       Work pass;
       Update(
-          known, i, std::min<size_t>(config_.batch_rows, known.size() - i), kind,
+          known, i, std::min(BlockRows(), known.size() - i), kind,
           [&](const CandidateState& c) { return c.generation >= first_new; }, pass);
     }
   }

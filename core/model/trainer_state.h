@@ -104,8 +104,8 @@ struct TrainerState {
   uint32_t input_dim =
       0;  // coordinates that frequencies are kept for; grows while the dimension is open
   uint32_t num_outputs = 1;
-  bool warm = false;   // the warm-up has ended
-  SampleBatch warmup;  // rows kept so far, empty once warm
+  bool warm = false;    // the warm-up has ended
+  SampleBatch waiting;  // the warm-up so far; once warm, the rows that do not fill a block yet
   std::vector<float> input_shift, input_inverse_scale;
   bool constant_inputs = false;  // the warm-up rows were all equal, once scaled
   // Regression: of each target, once warm.

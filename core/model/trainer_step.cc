@@ -1,6 +1,7 @@
 // One step: targets, scores, validation, growth, update, averages, replay.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/model/drift_monitor.h"
@@ -16,6 +17,10 @@ constexpr size_t kOpenDimensionStep = 16;
 // Standardised targets are pulled in to this, as inputs are clipped: one wild row must not move the
 // model far.
 constexpr double kFarthestTarget = 30;
+
+// Rows of one proximal step. Steps of more rows learn more from each row and cost more time; all of
+// one size make the model independent of how rows arrive.
+constexpr size_t kProximalBlockRows = 64;
 
 // Polynomial-decay average: weight (eta + 1) / (t + eta) of the t-th step.
 constexpr double kAverageEta = 8;
@@ -53,7 +58,7 @@ void RestartAverage(CandidateState& c) {
 absl::Status Trainer::Impl::NoteTargetSize(const TargetView& target) {
   if (loss_->task() != Task::kRegression) return absl::OkStatus();
   const size_t values = target.kind == TargetKind::kVector ? target.values.size() : 1;
-  if (state_.rows_learned == state_.rows_skipped && !state_.warm && state_.warmup.empty()) {
+  if (state_.rows_learned == state_.rows_skipped && !state_.warm && state_.waiting.empty()) {
     state_.num_outputs = static_cast<uint32_t>(values);  // the first row decides
   }
   if (values == state_.num_outputs) return absl::OkStatus();
@@ -168,6 +173,26 @@ void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
     scaling_->Apply(batch.row(work.rows[i]), dimension, work.inputs.data() + i * dimension);
   }
   work.x = {work.inputs.data(), work.rows.size(), dimension};
+}
+
+size_t Trainer::Impl::BlockRows() const {
+  return rules_[0]->updates_all_features() ? kProximalBlockRows : config_.batch_rows;
+}
+
+void Trainer::Impl::LearnInBlocks(const SampleBatch& batch, size_t first, size_t count) {
+  if (!rules_[0]->updates_all_features()) return Learn(batch, first, count);
+  const size_t block = BlockRows(), end = first + count;
+  while (first < end) {
+    if (state_.waiting.empty() && end - first >= block) {
+      Learn(batch, first, block);
+      first += block;
+      continue;
+    }
+    state_.waiting.AppendRow(batch, first++);
+    if (state_.waiting.size() < block) continue;
+    const SampleBatch rows = std::exchange(state_.waiting, {});
+    Learn(rows, 0, rows.size());
+  }
 }
 
 void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) {
@@ -368,10 +393,10 @@ void Trainer::Impl::Replay(size_t rows) {
   const auto count = static_cast<size_t>(fade * *config_.replay.ratio * static_cast<double>(rows));
   SampleBatch old;
   reservoir_.Draw(count, old);
-  for (size_t i = 0; i < old.size(); i += config_.batch_rows) {
+  for (size_t i = 0; i < old.size(); i += BlockRows()) {
     Work work;
     Update(
-        old, i, std::min<size_t>(config_.batch_rows, old.size() - i), Rows::kReplayed,
+        old, i, std::min(BlockRows(), old.size() - i), Rows::kReplayed,
         [](const CandidateState& c) { return c.replays; }, work);
   }
 }

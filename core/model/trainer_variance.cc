@@ -67,9 +67,9 @@ void Trainer::Impl::ChooseVarianceKernel(bool event) {
     KeepCandidates([](const CandidateState&) { return true; });  // drops a stream nobody needs now
   }
   const SampleBatch rows = LastRows(state_.recent, kRecentRows);
-  for (size_t i = 0; i < rows.size(); i += config_.batch_rows) {
+  for (size_t i = 0; i < rows.size(); i += BlockRows()) {
     Work work;
-    TakeTargets(rows, i, std::min<size_t>(config_.batch_rows, rows.size() - i), Rows::kKnown, work);
+    TakeTargets(rows, i, std::min(BlockRows(), rows.size() - i), Rows::kKnown, work);
     TakeInputs(rows, work);
     LearnVariance(work, {}, nullptr);
   }

@@ -60,7 +60,7 @@ void HostedModel::OpenDoor(const TrainerState* state) {
     if (logged_.dimension == 0) logged_.dimension = state->dimension;
     if (!state->labels.empty()) logged_.labels->Restore(state->labels);
     if (rules_->task() == Task::kRegression && state->warm) logged_.targets = state->num_outputs;
-    NoteAtDoor(state->warmup, logged_);
+    NoteAtDoor(state->waiting, logged_);
   }
   door_ = logged_;
 }

@@ -248,7 +248,7 @@ std::string EncodeCheckpoint(const TrainerState& state) {
   record.set_input_dim(state.input_dim);
   record.set_num_outputs(state.num_outputs);
   record.set_warm(state.warm);
-  EncodeRowsBlock(state.warmup, *record.mutable_warmup());
+  EncodeRowsBlock(state.waiting, *record.mutable_waiting());
   record.set_input_shift(std::string(BytesOf(std::span<const float>(state.input_shift))));
   record.set_input_inverse_scale(
       std::string(BytesOf(std::span<const float>(state.input_inverse_scale))));
@@ -302,7 +302,7 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes, RowCounts
   state.input_dim = record.input_dim();
   state.num_outputs = record.num_outputs();
   state.warm = record.warm();
-  if (absl::Status status = DecodeRowsBlock(record.warmup(), state.warmup); !status.ok()) {
+  if (absl::Status status = DecodeRowsBlock(record.waiting(), state.waiting); !status.ok()) {
     return status;
   }
   if (!ReadArray(record.input_shift(), state.input_shift) ||

@@ -44,7 +44,7 @@ server::RowsRecord SeedRows() {
 std::vector<std::string> FuzzSeeds() {
   TrainerState state;
   state.labels = {"a", "b"};
-  state.warmup = SeedRows().rows;
+  state.waiting = SeedRows().rows;
   state.kernel_parameters = {{"bandwidth", 2}};
   state.candidates.resize(1);
   state.candidates[0].last.values.assign(16, 1.0f);

@@ -177,8 +177,8 @@ TEST(Format, Version1CheckpointDecodes) {
   expected.dimension = 3;
   expected.input_dim = 4;
   expected.warm = true;
-  expected.warmup.AddDense(std::vector<float>{4.0f});
-  expected.warmup.SetTarget(0);
+  expected.waiting.AddDense(std::vector<float>{4.0f});
+  expected.waiting.SetTarget(0);
   expected.input_shift = {0.5f};
   expected.input_inverse_scale = {2.0f};
   expected.target_offsets = {0.25};

@@ -201,7 +201,7 @@ class Random {
     state.input_dim = static_cast<uint32_t>(Bits());
     state.num_outputs = static_cast<uint32_t>(Bits());
     state.warm = Coin();
-    if (Coin()) state.warmup = Rows(20);
+    if (Coin()) state.waiting = Rows(20);
     state.input_shift = Floats(9);
     state.input_inverse_scale = Floats(9);
     state.target_offsets = Doubles(3);
@@ -345,7 +345,7 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
          a.rows_skipped == b.rows_skipped && a.divergences == b.divergences &&
          a.num_features == b.num_features && a.cursor == b.cursor && a.dimension == b.dimension &&
          a.input_dim == b.input_dim && a.num_outputs == b.num_outputs && a.warm == b.warm &&
-         Same(a.warmup, b.warmup) && Same(a.input_shift, b.input_shift) &&
+         Same(a.waiting, b.waiting) && Same(a.input_shift, b.input_shift) &&
          Same(a.input_inverse_scale, b.input_inverse_scale) &&
          Same(a.target_offsets, b.target_offsets) && Same(a.target_scales, b.target_scales) &&
          a.population_weights == b.population_weights && Same(a.variance, b.variance) &&
