@@ -63,6 +63,28 @@ TEST(HostedModel, PartialMiniBatchWaitsForItsTime) {
   EXPECT_EQ(model->snapshot()->sequence(), 3u);
 }
 
+// One row each 100 ms into mini-batches of 8: every row is learned 20 ms (max_batch_delay) after it
+// came, by the model's clock, in which a step takes no time; none waits for seven others.
+TEST(HostedModel, ATrickleIsLearnedRowByRowWithinTheDelay) {
+  MemoryStore store;
+  Host host(&store);
+  const auto model = host.Create("m");
+  for (uint64_t row = 1; row <= 40; ++row) {  // the warm-up ends at row 16
+    SCOPED_TRACE(absl::StrCat("row ", row));
+    std::atomic<bool> applied = false;
+    model->Append(NumberedRows(row, 1, AckLevel::kApplied), [&](auto) { applied = true; });
+    host.log.Flush();
+    host.clock.Advance(absl::Milliseconds(19));
+    EXPECT_EQ(model->snapshot()->sequence(), row - 1);
+    EXPECT_EQ(model->status().rows_pending, 1u);
+    host.clock.Advance(absl::Milliseconds(1));
+    while (!applied) sched_yield();
+    EXPECT_EQ(model->snapshot()->sequence(), row);
+    EXPECT_EQ(model->snapshot()->rows_learned(), row);
+    host.clock.Advance(absl::Milliseconds(80));
+  }
+}
+
 TEST(HostedModel, AcceptedDoesNotWaitForTheDiskAndDurableDoes) {
   MemoryStore store;
   Host host(&store);
