@@ -42,8 +42,11 @@ class Trainer {
   // Learns rows [first, first + count) of `batch`, which have passed RowRules; 1 <= count <=
   // config.batch_rows. `sequence` is the log position of the last of them. While warming up the
   // rows are kept; the row that completes the warm-up makes the scales final and all kept rows are
-  // learned in mini-batches of batch_rows, in order. A row that turns out not to be learnable (a
-  // label for which there is no room) is left out and counted.
+  // learned in order. The proximal rule learns blocks of 64 rows: the last ones, which do not fill
+  // a block, wait, and snapshots show the model as if these were one more, so that what is learned
+  // follows from the rows alone, not from how many came at a time. A row that turns out not to be
+  // learnable (a label for which there is no room) is left out and counted once its block is
+  // learned.
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
 
   // The model as it is now. Copies the served coefficients.

@@ -80,6 +80,24 @@ TEST(Race, IsTheSameAfterSaveAndRestoreAnywhere) {
   }
 }
 
+TEST(Race, IsTheSameHoweverManyRowsComeAtATime) {
+  for (const std::string loss : {"square", "softmax"}) {
+    ModelConfig config = FullConfig(loss);
+    config.warmup_rows = config.batch_rows = 256;
+    const SampleBatch rows = MakeRows(loss, 2500, kDim, 5);  // the last block is not full
+    std::vector<double> expected;
+    for (const size_t at_a_time : {256u, 64u, 16u, 1u}) {
+      auto trainer = MakeTrainer(config);
+      for (size_t i = 0; i < rows.size(); i += at_a_time) {
+        const size_t count = std::min(at_a_time, rows.size() - i);
+        trainer->Step(rows, i, count, i + count);
+      }
+      if (expected.empty()) expected = Scores(*trainer, rows);
+      EXPECT_EQ(Scores(*trainer, rows), expected) << loss << ", " << at_a_time << " at a time";
+    }
+  }
+}
+
 TEST(Race, IsTheSameWithAnyThreadsAndCache) {
   const ModelConfig config = FullConfig("square");
   const SampleBatch rows = MakeRows("square", 3000, kDim, 5);

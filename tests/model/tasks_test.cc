@@ -191,8 +191,8 @@ TEST(Regression, LearnsSeveralTargetsAtOnce) {
   SampleBatch three;  // another number of targets is not learned
   three.AddDense(std::array{0.0f, 0.0f, 0.0f});
   three.SetTargets(std::array{1.0, 2.0, 3.0});
-  trainer->Step(three, 0, 1, 9000);
-  EXPECT_EQ(trainer->rows_skipped(), 1u);
+  for (uint64_t i = 0; i < 64; ++i) trainer->Step(three, 0, 1, 9000 + i);  // a block
+  EXPECT_EQ(trainer->rows_skipped(), 64u);
 }
 
 // Noise of standard deviation `noise`; a share of the targets is 30 times too large.

@@ -85,7 +85,7 @@ TEST(Trainer, DiscoversLabelsAsTheyAppear) {
   config.max_labels = 3;
   auto trainer = MakeTrainer(config);
   SampleBatch rows;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 640; ++i) {
     const int label = i < 200 ? 0 : i < 400 ? i % 2 : i % 4;  // the fourth has no room
     rows.AddDense(std::vector<float>{label == 1 ? 1.0f : 0.0f, label == 2 ? 1.0f : 0.0f});
     rows.SetLabel(std::string(1, static_cast<char>('a' + label)));
@@ -93,9 +93,9 @@ TEST(Trainer, DiscoversLabelsAsTheyAppear) {
   Feed(*trainer, config, rows, 0, 200);
   EXPECT_EQ(trainer->MakeSnapshot()->num_outputs(), 1u);
   const std::vector<std::string> all = {"a", "b", "c"};
-  Feed(*trainer, config, rows, 200, 600);
+  Feed(*trainer, config, rows, 200, 640);
   EXPECT_EQ(trainer->MakeSnapshot()->labels(), all);
-  EXPECT_EQ(trainer->rows_skipped(), 50u);
+  EXPECT_EQ(trainer->rows_skipped(), 60u);
   SampleBatch known;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows.target(i).label != "d") known.AppendRow(rows, i);
@@ -109,7 +109,7 @@ TEST(Trainer, SparseAndDenseFormsOfARowAreTheSame) {
   fixed.dimension = 48;
   SampleBatch dense, sparse;
   Random random(9);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 512; ++i) {
     float* x = dense.AddDense(48);
     std::vector<uint32_t> indices;
     std::vector<float> values;
@@ -126,9 +126,9 @@ TEST(Trainer, SparseAndDenseFormsOfARowAreTheSame) {
     sparse.SetTarget(y);
   }
   auto a = MakeTrainer(fixed), b = MakeTrainer(fixed), c = MakeTrainer(config);
-  Feed(*a, fixed, dense, 0, 500);
-  Feed(*b, fixed, sparse, 0, 500);
-  Feed(*c, config, sparse, 0, 500);  // the dimension stays open
+  Feed(*a, fixed, dense, 0, 512);
+  Feed(*b, fixed, sparse, 0, 512);
+  Feed(*c, config, sparse, 0, 512);  // the dimension stays open
   EXPECT_EQ(a->MakeSnapshot()->fingerprint(), b->MakeSnapshot()->fingerprint());
   EXPECT_EQ(Scores(*a, dense), Scores(*c, sparse));
   EXPECT_EQ(c->MakeSnapshot()->resolved().dimension, 0u);
@@ -205,9 +205,9 @@ TEST(Trainer, TheAverageStartsAgainAfterTheTargetChanges) {
   }
   Feed(*trainer, config, before, 0, before.size());
   const uint64_t steps_before = trainer->Save().candidates[0].steps_since_restart;
-  EXPECT_GT(steps_before, 150u);
+  EXPECT_GT(steps_before, 75u);
   Feed(*trainer, config, after, 0, after.size());
-  EXPECT_LT(trainer->Save().candidates[0].steps_since_restart, 250u);
+  EXPECT_LT(trainer->Save().candidates[0].steps_since_restart, 125u);
   EXPECT_LT(trainer->MakeSnapshot()->validation().recent_squared_error, 0.3);  // noise alone is .25
 }
 

@@ -331,7 +331,9 @@ TEST(NewestBlock, AStepThatIsTooLargeStartsAgainAndStaysFinite) {
 
 // (h K + (c + nu b) / w) v = l', alpha = decay alpha - features' v / D with K = features features'
 // / D.
+// Blocks of 64 rows, although two come at a time; the last 7 are shown as a block of their own.
 TEST(Proximal, SolvesItsSystem) {
+  constexpr size_t kBlock = 64;
   for (const double nu : {0.0, 0.05}) {
     for (const bool weighted : {false, true}) {
       constexpr double kC = 0.7;
@@ -342,7 +344,7 @@ TEST(Proximal, SolvesItsSystem) {
       config.averaging = Averaging::kLast;
       ASSERT_TRUE(CompleteConfig(config).ok());
       SampleBatch rows;
-      const SampleBatch plain = MakeRows("square", 12, kDim, 3);
+      const SampleBatch plain = MakeRows("square", 2 * kBlock + 7, kDim, 3);
       for (size_t i = 0; i < plain.size(); ++i) {
         rows.AppendRow(plain, i);
         if (weighted) rows.SetWeight(0.25f * static_cast<float>(1 + i % 3));
@@ -352,30 +354,32 @@ TEST(Proximal, SolvesItsSystem) {
 
       const TargetScaling scaling = ScalingOf(rows);
       std::vector<double> alpha;
-      for (size_t i = 0; i < rows.size(); i += 2) {
-        const size_t D = std::min<size_t>(alpha.size() + 20, 64);
+      for (size_t i = 0; i < rows.size(); i += kBlock) {
+        const size_t b = std::min(kBlock, rows.size() - i);
+        const auto D = std::min<size_t>(alpha.size() + 20, 64);
         alpha.resize(D, 0.0);
-        std::vector<double> phi[2];
-        double g[2], a[2][2];
-        for (size_t k = 0; k < 2; ++k) {
+        std::vector<std::vector<double>> phi(b), system(b, std::vector<double>(b));
+        std::vector<double> g;
+        for (size_t k = 0; k < b; ++k) {
           const auto x = rows.row(i + k).values;
           for (size_t j = 0; j < D; ++j) phi[k].push_back(Phi(j, x));
-          g[k] = ScoreOf(alpha, x) - (rows.target(i + k).value - scaling.offset) / scaling.scale;
+          g.push_back(ScoreOf(alpha, x) -
+                      (rows.target(i + k).value - scaling.offset) / scaling.scale);
         }
-        for (size_t k = 0; k < 2; ++k) {
-          for (size_t l = 0; l < 2; ++l) {
-            a[k][l] = 0;
-            for (size_t j = 0; j < D; ++j)
-              a[k][l] += phi[k][j] * phi[l][j] / static_cast<double>(D);
+        const auto rows_here = static_cast<double>(b);
+        const double ridge = kC + rows_here * nu;
+        for (size_t k = 0; k < b; ++k) {
+          for (size_t l = 0; l < b; ++l) {
+            for (size_t j = 0; j < D; ++j) {
+              system[k][l] += phi[k][j] * phi[l][j] / static_cast<double>(D);
+            }
           }
-          a[k][k] += (kC + 2 * nu) / rows.weight(i + k);
+          system[k][k] += ridge / rows.weight(i + k);
         }
-        const double det = a[0][0] * a[1][1] - a[0][1] * a[1][0];
-        const double v[] = {(g[0] * a[1][1] - g[1] * a[0][1]) / det,
-                            (g[1] * a[0][0] - g[0] * a[1][0]) / det};
+        const std::vector<double> v = Solve(system, g);
         for (size_t j = 0; j < D; ++j) {
-          alpha[j] = alpha[j] * (1 - 2 * nu / (kC + 2 * nu)) -
-                     (v[0] * phi[0][j] + v[1] * phi[1][j]) / static_cast<double>(D);
+          alpha[j] *= 1 - rows_here * nu / ridge;
+          for (size_t k = 0; k < b; ++k) alpha[j] -= v[k] * phi[k][j] / static_cast<double>(D);
         }
       }
       ExpectScoresEqual(*trainer, rows, alpha);
