@@ -237,8 +237,9 @@ TEST(Order, ASortedStreamIsWarnedAboutAndReplayMakesUpForIt) {
   const TrainerState state = remembers->Save();
   EXPECT_EQ(state.drift.reports, 0u);
   // One row in sixteen was kept to compare candidates on, and was not learned.
-  EXPECT_EQ(state.held_out.seen, 6000u / 16);
-  EXPECT_EQ(state.reservoir.seen, 6000u - 6000u / 16);
+  constexpr uint64_t kInBlocks = 6000 / 64 * 64;
+  EXPECT_EQ(state.held_out.seen, kInBlocks / 16);
+  EXPECT_EQ(state.reservoir.seen, kInBlocks - kInBlocks / 16);
 
   auto shuffled = MakeTrainer(plain);
   Feed(*shuffled, plain, MakeRows("softmax", 4000, kDim, 1), 0, 4000);
