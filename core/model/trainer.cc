@@ -53,7 +53,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   if (with_waiting != nullptr) impl_->AddNotServed(served);
   snapshot->features_ = std::move(served.features);
   snapshot->metric_ = std::move(served.metric);
-  snapshot->warnings_ = impl_->Warnings();
+  snapshot->warnings_ = impl_->Warnings(shown);
   snapshot->drift_reports_ = state.drift.reports;
   snapshot->resolved_.candidates = std::move(served.candidates);
   snapshot->coefficients_ = std::move(served.values);

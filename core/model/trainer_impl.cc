@@ -324,6 +324,7 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::WithWaitingRows() const {
     if (generation.id == candidate.generation) state.generations.push_back(generation);
   }
   state.learned_since_warm = state_.learned_since_warm;
+  state.drift = state_.drift;
   state.metrics = state_.metrics;
   ModelConfig config = config_;
   config.max_features = static_cast<uint32_t>(FeatureLimit());  // which depends on all candidates

@@ -63,8 +63,8 @@ class Trainer::Impl {
   TrainerState Save() const;
   std::array<uint8_t, 16> CurrentFingerprint() const;
   ModelPhase phase() const;
-  // trainer_warnings.cc. A function of config and state.
-  std::vector<ModelWarning> Warnings() const;
+  // trainer_warnings.cc. A function of config and state. shown: with the waiting rows, or this one.
+  std::vector<ModelWarning> Warnings(const Impl& shown) const;
 
   const TrainerState& state() const { return state_; }
   std::shared_ptr<const Loss> loss() const { return loss_; }

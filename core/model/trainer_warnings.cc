@@ -15,7 +15,7 @@ constexpr uint64_t kFewestAlikeRows = 256;
 
 }  // namespace
 
-std::vector<ModelWarning> Trainer::Impl::Warnings() const {
+std::vector<ModelWarning> Trainer::Impl::Warnings(const Impl& shown) const {
   std::vector<ModelWarning> warnings;
   const auto warn = [&](WarningKind kind, std::string text) {
     if (!text.empty()) warnings.push_back({.kind = kind, .text = std::move(text)});
@@ -31,9 +31,11 @@ std::vector<ModelWarning> Trainer::Impl::Warnings() const {
          "rows arrive sorted by label, so the model forgets the labels it does not see: shuffle "
          "them, or create the model with replay and order ORDERED");
   }
-  if (!state_.warm || state_.learned_since_warm < kFewestAlikeRows) return warnings;
-  warn(WarningKind::kOneLabel, OneLabelText());
-  warn(WarningKind::kConstantTarget, ConstantTargetText());
+  if (!state_.warm || state_.learned_since_warm + state_.waiting.size() < kFewestAlikeRows) {
+    return warnings;
+  }
+  warn(WarningKind::kOneLabel, shown.OneLabelText());
+  warn(WarningKind::kConstantTarget, shown.ConstantTargetText());
   if (state_.constant_inputs) {
     warn(WarningKind::kConstantInputs,
          absl::StrCat("every input column was constant in the first ", config_.warmup_rows,
