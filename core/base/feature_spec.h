@@ -15,7 +15,8 @@ inline constexpr size_t kMaxFactors = 8;
 // A feature as a function of the transformed input z(x) of dimension d, with s = frequency_scale /
 // bandwidth and p = frequency . z(x):
 enum class FeatureForm {
-  // sqrt(2) cos(s p + phase), phase uniform on the circle.
+  // sqrt(2) cos(s p + phase), phase uniform on the circle. In pairs, if the spec says so: panels 2q
+  // and 2q + 1 have the same frequencies, and phases a quarter turn apart.
   kCosine,
   // The same times exp(rate (s^2 |z|^2 - shift) / 2) / sqrt(1 - shift), rate = 1, or the draw of
   // RadialLaw::kExponential whose root multiplies the frequency.
@@ -68,6 +69,7 @@ struct FeatureSpec {
   double shape = 0;
   size_t degree = 1;
   SpectralLaw additive_law = SpectralLaw::kSech;
+  bool pairs = false;  // of kCosine only
   std::array<double, kMaxFactors + 1> series = {};
 
   // Projections that are multiplied for one feature.
@@ -77,6 +79,8 @@ struct FeatureSpec {
   }
   // Numbers of one feature beside its frequencies: a phase, or what simd.h lists for the form.
   size_t lane_rows() const { return form == FeatureForm::kCosineExponential ? 2 : factors(); }
+  // Panels of features on one panel of frequencies.
+  size_t waves() const { return pairs ? 2 : 1; }
   // Coordinates of z.
   size_t transformed_dim(size_t input_dim) const {
     return transform == InputTransform::kAdditive ? 2 * input_dim : input_dim;

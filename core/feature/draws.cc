@@ -115,20 +115,11 @@ void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feat
   }
 }
 
-}  // namespace
-
-void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
-                size_t input_dim, float* frequencies, float* lanes) {
-  const uint64_t first_feature = first_panel * kPanelWidth;
-  DrawFrequencies(spec, seed, first_feature, num_panels, input_dim, frequencies);
-  if (spec.form == FeatureForm::kCosine) {
-    SamplePhases(seed, first_feature, num_panels, lanes);
-  } else {
-    std::fill_n(lanes, num_panels * spec.lane_rows() * kPanelWidth, 0.0f);
-  }
-  const size_t terms = spec.transformed_dim(input_dim);
+// Panel by panel after the frequencies; first_panel in panels of frequencies.
+void DrawLanes(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
+               size_t terms, float* frequencies, float* lanes) {
   for (size_t p = 0; p < num_panels; ++p) {
-    const uint64_t feature = first_feature + p * kPanelWidth;
+    const uint64_t feature = (first_panel + p) * kPanelWidth;
     float* panel = frequencies + p * spec.factors() * terms * kPanelWidth;
     float* panel_lanes = lanes + p * spec.lane_rows() * kPanelWidth;
     switch (spec.form) {
@@ -155,6 +146,32 @@ void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, si
         break;
     }
   }
+}
+
+void DrawPhases(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
+                float* phases) {
+  if (!spec.pairs) return SamplePhases(seed, first_panel * kPanelWidth, num_panels, phases);
+  for (size_t p = 0; p < num_panels; ++p) {
+    float* panel = phases + p * kPanelWidth;
+    SamplePhases(seed, (first_panel + p) / 2 * kPanelWidth, 1, panel);
+    if ((first_panel + p) % 2 == 0) continue;
+    for (size_t l = 0; l < kPanelWidth; ++l) panel[l] -= 0.25f;  // exact
+  }
+}
+
+}  // namespace
+
+void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
+                size_t input_dim, float* frequencies, float* lanes) {
+  const uint64_t first = first_panel / spec.waves();
+  const size_t count = (first_panel + num_panels + spec.waves() - 1) / spec.waves() - first;
+  DrawFrequencies(spec, seed, first * kPanelWidth, count, input_dim, frequencies);
+  if (spec.form == FeatureForm::kCosine) {
+    DrawPhases(spec, seed, first_panel, num_panels, lanes);
+  } else {
+    std::fill_n(lanes, num_panels * spec.lane_rows() * kPanelWidth, 0.0f);
+  }
+  DrawLanes(spec, seed, first, count, spec.transformed_dim(input_dim), frequencies, lanes);
 }
 
 }  // namespace kernelstream

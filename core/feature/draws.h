@@ -15,6 +15,9 @@ namespace kernelstream {
 // coordinate j on j too and not on input_dim; only the frequency over the logarithms of an additive
 // kernel is shared by a panel, and stratified in a block of 16 panels: each of them is drawn from
 // its law, from another sixteenth of it than the other 15, blocks independently.
+// Pairs: frequencies are [frequency panel][terms][16], those of the panels asked for; frequency
+// panel q has the draws of panel q of the form without pairs, for panel 2q with its phase, for
+// panel 2q + 1 with a quarter turn less.
 // Additional draws, beside those of SampleFrequencies, SampleSigns and SamplePhases: the radius of
 // feature f is the quantile of UniformDouble(word 0, word 1) of counter (kRadius, f), in float64.
 // At most 2^14: see core/kernel/matern.cc.

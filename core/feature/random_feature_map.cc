@@ -63,7 +63,7 @@ void RandomFeatureMap::Generate(uint64_t first_panel, size_t num_panels, float* 
 }
 
 FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* lanes,
-                                       size_t num_panels) const {
+                                       uint64_t first_panel, size_t num_panels) const {
   return {.frequencies = frequencies,
           .phases = lanes,
           .num_panels = num_panels,
@@ -71,7 +71,9 @@ FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* la
           .is_additive = spec().transform == InputTransform::kAdditive,
           .factors = spec().factors(),
           .degree = spec().degree,
-          .shift = static_cast<float>(spec().shift)};
+          .shift = static_cast<float>(spec().shift),
+          .waves = spec().waves(),
+          .first_wave = static_cast<size_t>(first_panel % spec().waves())};
 }
 
 ConstMatrixView RandomFeatureMap::Transformed(ConstMatrixView x, float inverse_bandwidth) const {
@@ -92,8 +94,7 @@ const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
   const int64_t bytes = static_cast<int64_t>(BlockFloats() * sizeof(float));
   if (!budget_->TryTake(bytes)) return nullptr;
   auto* fresh = new float[BlockFloats()];
-  Generate(block * kPanelsPerBlock, kPanelsPerBlock, fresh,
-           fresh + kPanelsPerBlock * FrequenciesPerPanel());
+  Generate(block * kPanelsPerBlock, kPanelsPerBlock, fresh, fresh + FrequenciesPerBlock());
   if (blocks_[block].compare_exchange_strong(kept, fresh, std::memory_order_acq_rel)) {
     cached_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return fresh;
@@ -107,20 +108,21 @@ void RandomFeatureMap::VisitPanels(
     uint64_t first_panel, size_t num_panels,
     absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const {
   const size_t panel_floats = FrequenciesPerPanel(), lanes_per_panel = LanesPerPanel();
-  const size_t longest = std::max<size_t>(kScratchFloats / panel_floats, 1);
+  const size_t waves = spec().waves();
+  const size_t longest = std::max<size_t>(kScratchFloats / panel_floats, 1) * waves;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t offset = first_panel % kPanelsPerBlock;
-    const size_t count =
-        std::min({longest, size_t{kPanelsPerBlock - offset}, size_t{end - first_panel}});
+    const size_t count = std::min(
+        {longest - offset % waves, size_t{kPanelsPerBlock - offset}, size_t{end - first_panel}});
     if (const float* kept = CachedBlock(first_panel / kPanelsPerBlock)) {
-      const float* lanes = kept + kPanelsPerBlock * panel_floats;
-      visit(Panels(kept + offset * panel_floats, lanes + offset * lanes_per_panel, count),
-            first_panel);
+      const float* lanes = kept + FrequenciesPerBlock() + offset * lanes_per_panel;
+      visit(Panels(kept + offset / waves * panel_floats, lanes, first_panel, count), first_panel);
     } else {
-      const std::span<float> scratch = ThreadFrequencies(count * (panel_floats + lanes_per_panel));
-      float* const lanes = scratch.data() + count * panel_floats;
+      const size_t frequencies = (offset % waves + count + waves - 1) / waves * panel_floats;
+      const std::span<float> scratch = ThreadFrequencies(frequencies + count * lanes_per_panel);
+      float* const lanes = scratch.data() + frequencies;
       Generate(first_panel, count, scratch.data(), lanes);
-      visit(Panels(scratch.data(), lanes, count), first_panel);
+      visit(Panels(scratch.data(), lanes, first_panel, count), first_panel);
     }
     first_panel += count;
   }
@@ -180,7 +182,7 @@ void RandomFeatureMap::AddSums(ConstMatrixView x, float inverse_bandwidth, uint6
     const size_t in_block = std::min(kPanelsPerBlock, num_panels - p);
     const float* block_coefficients = coefficients + p * num_outputs * kPanelWidth;
     if (const float* kept = CachedBlock(block)) {
-      FeaturePanels panels = Panels(kept, kept + kPanelsPerBlock * FrequenciesPerPanel(), in_block);
+      FeaturePanels panels = Panels(kept, kept + FrequenciesPerBlock(), 0, in_block);
       panels.inverse_bandwidth = scale;
       PanelSums(panels, z, block_coefficients, num_outputs, block_sums.data());
     } else {

@@ -44,7 +44,8 @@ class RandomFeatureMap final : public FeatureMap {
 
   // Calls visit(panels, first_panel) with the frequencies and lanes, at bandwidth 1, of panels
   // [first_panel, first_panel + num_panels), in order, in runs that lie in one block each. The runs
-  // are the same whether a block is kept or generated, so sums over runs have the same bits.
+  // are the same whether a block is kept or generated, so sums over runs have the same bits. Pairs
+  // are divided only where the first or the last panel asked for divides one.
   void VisitPanels(
       uint64_t first_panel, size_t num_panels,
       absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const;
@@ -54,11 +55,16 @@ class RandomFeatureMap final : public FeatureMap {
  private:
   // Frequencies of all panels, then lanes of all panels, of one block.
   const float* CachedBlock(uint64_t block) const;
+  // Of one panel of frequencies.
   size_t FrequenciesPerPanel() const { return kPanelWidth * spec().factors() * terms_; }
   size_t LanesPerPanel() const { return kPanelWidth * spec().lane_rows(); }
-  size_t BlockFloats() const { return kPanelsPerBlock * (FrequenciesPerPanel() + LanesPerPanel()); }
+  size_t FrequenciesPerBlock() const {
+    return kPanelsPerBlock / spec().waves() * FrequenciesPerPanel();
+  }
+  size_t BlockFloats() const { return FrequenciesPerBlock() + kPanelsPerBlock * LanesPerPanel(); }
   void Generate(uint64_t first_panel, size_t num_panels, float* frequencies, float* lanes) const;
-  FeaturePanels Panels(const float* frequencies, const float* lanes, size_t num_panels) const;
+  FeaturePanels Panels(const float* frequencies, const float* lanes, uint64_t first_panel,
+                       size_t num_panels) const;
   // Inputs as the kernel sees them: x itself, or memory of this thread until the next call.
   ConstMatrixView Transformed(ConstMatrixView x, float inverse_bandwidth) const;
   float Scale(float inverse_bandwidth) const {

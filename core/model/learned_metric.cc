@@ -49,6 +49,26 @@ std::vector<float> SignedCoefficients(const GradientModel& model, uint64_t seed,
   return out;
 }
 
+// Adds the values of panels on the same frequencies up: [panel of frequencies][row][16], how many
+// of them.
+size_t AddWaves(const FeaturePanels& panels, size_t rows, float* values) {
+  if (panels.waves == 1) return panels.num_panels;
+  const size_t stride = rows * kPanelWidth;
+  size_t last = 0;
+  for (size_t p = 1; p < panels.num_panels; ++p) {
+    const size_t q = (panels.first_wave + p) / 2;
+    const float* from = values + p * stride;
+    float* to = values + q * stride;
+    if (q == last) {
+      for (size_t i = 0; i < stride; ++i) to[i] += from[i];
+    } else if (q != p) {
+      std::copy_n(from, stride, to);
+    }
+    last = q;
+  }
+  return last + 1;
+}
+
 // Gradients of one tile of rows, [rows][dim].
 void GradientsOfTile(const GradientModel& model, ConstMatrixView rows, uint64_t seed, size_t tile,
                      double* out) {
@@ -77,7 +97,8 @@ void GradientsOfTile(const GradientModel& model, ConstMatrixView rows, uint64_t 
             for (size_t l = 0; l < kPanelWidth; ++l) lanes[l] *= weights[l];
           }
         }
-        FeatureSums(sines.data(), panels.num_panels, count, panels.frequencies, dim, sums.data());
+        const size_t frequency_panels = AddWaves(panels, count, sines.data());
+        FeatureSums(sines.data(), frequency_panels, count, panels.frequencies, dim, sums.data());
         for (size_t k = 0; k < sums.size(); ++k) gradients[k] += sums[k];
       });
   // d/dx of cos(2 pi (T x . frequency / bandwidth + phase)): frequencies are in turns.

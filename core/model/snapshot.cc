@@ -29,13 +29,14 @@ size_t Snapshot::DimensionFor(const SampleBatch& rows) const {
 uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
   if (features_ == nullptr) return rows.size() * num_outputs_;
   const uint64_t dimension = DimensionFor(rows);
-  const uint64_t needed = num_features_ * dimension;
+  const uint64_t projected = dimension / features_->spec().waves();  // for one feature
+  const uint64_t needed = num_features_ * projected;
   // Wider rows are evaluated without the cache.
   const uint64_t kept = dimension > features_->input_dim()
                             ? 0
                             : static_cast<uint64_t>(features_->cached_bytes()) / sizeof(float);
   const uint64_t drawn = needed - std::min(needed, kept);
-  return rows.size() * num_features_ * (dimension + kWorkOfCosine + num_outputs_) +
+  return rows.size() * num_features_ * (projected + kWorkOfCosine + num_outputs_) +
          kWorkOfDraw * drawn;
 }
 

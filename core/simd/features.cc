@@ -23,20 +23,38 @@ constexpr size_t kHotSumRows = 24;
 constexpr size_t kHotOutputs = 16;
 constexpr size_t kMostHotRows = 64 * kTileRows;
 
-// Panels [first, first + count) of `panels`, terms [first_term, first_term + terms). Panel p, row r
-// goes to out + p * out_stride + 16 r. A projection that is not complete waits there for its next
-// terms.
+// Feature panels [begin, end) of `panels`, made from frequency panels [first, first + count), terms
+// [first_term, first_term + terms). Panel p, row r goes to out + (p - begin) * out_stride + 16 r. A
+// projection that is not complete waits for its next terms where the first panel made from it goes.
 struct Piece {
   const FeaturePanels& panels;
+  size_t begin, end;
   size_t first, count;
   size_t input_dim;
   size_t first_term, terms;
   size_t out_stride;
   bool cosine = true;  // false: projections are what is asked for, or what another form needs
+
+  // Panels that are made from frequency panel q: [First(q), End(q)), at most two.
+  HWY_INLINE size_t First(size_t q) const {
+    const size_t waves = panels.waves;
+    return std::max(begin, std::max(q * waves, panels.first_wave) - panels.first_wave);
+  }
+  HWY_INLINE size_t End(size_t q) const {
+    return std::min(end, (q + 1) * panels.waves - panels.first_wave);
+  }
 };
 
+// The piece of feature panels [begin, end) and all terms.
+HWY_INLINE Piece WholePiece(const FeaturePanels& panels, size_t begin, size_t end, size_t input_dim,
+                            size_t out_stride, bool cosine) {
+  const size_t first = (panels.first_wave + begin) / panels.waves;
+  const size_t last = (panels.first_wave + end + panels.waves - 1) / panels.waves;
+  return {panels, begin, end, first, last - first, input_dim, 0, input_dim, out_stride, cosine};
+}
+
 // x: from the first term on. kWhole: the piece has all terms.
-template <size_t kRows, size_t kPanels, bool kWhole>
+template <size_t kRows, size_t kPanels, bool kWhole, size_t kWaves>
 HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride, float* out) {
   const FloatTag d;
   const size_t panel_floats = piece.input_dim * kPanelWidth;
@@ -45,49 +63,69 @@ HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride,
   const auto scale = hn::Set(d, piece.panels.inverse_bandwidth);
   size_t done = 0;
   for (; done + kPanels <= piece.count; done += kPanels) {
-    float* to = out + done * piece.out_stride;
+    const size_t first = piece.first + done;
     Floats acc[kRows * kPanels * kRegs];
-    for (size_t r = 0; r < kRows; ++r) {
-      for (size_t p = 0; p < kPanels; ++p) {
-        for (size_t i = 0; i < kRegs; ++i) {
-          acc[(r * kPanels + p) * kRegs + i] =
-              kWhole || piece.first_term == 0
-                  ? hn::Zero(d)
-                  : hn::LoadU(d, to + p * piece.out_stride + r * kPanelWidth + i * kLanes);
-        }
-      }
-    }
-    const float* frequencies = piece.panels.frequencies + (piece.first + done) * panel_floats +
-                               piece.first_term * kPanelWidth;
-    MultiplyAdd<kRows, kPanels>(x, stride, 1, piece.terms, frequencies, panel_floats, acc);
-    const float* phases = piece.panels.phases + (piece.first + done) * kPanelWidth;
-    for (size_t p = 0; p < kPanels; ++p) {
-      for (size_t i = 0; i < kRegs; ++i) {
-        const auto phase = hn::LoadU(d, phases + p * kPanelWidth + i * kLanes);
+    Unroll<kRows * kPanels * kRegs>([&](auto i) HWY_ATTR { acc[i] = hn::Zero(d); });
+    if (!kWhole && piece.first_term != 0) {
+      Unroll<kPanels>([&](auto p) HWY_ATTR {
+        const float* from = out + (piece.First(first + p) - piece.begin) * piece.out_stride;
         for (size_t r = 0; r < kRows; ++r) {
-          auto value = acc[(r * kPanels + p) * kRegs + i];
-          if (is_last) value = CosineOfTurns(hn::MulAdd(value, scale, phase));
-          hn::StoreU(value, d, to + p * piece.out_stride + r * kPanelWidth + i * kLanes);
+          for (size_t i = 0; i < kRegs; ++i) {
+            acc[(r * kPanels + p) * kRegs + i] = hn::LoadU(d, from + r * kPanelWidth + i * kLanes);
+          }
         }
-      }
+      });
     }
+    const float* frequencies =
+        piece.panels.frequencies + first * panel_floats + piece.first_term * kPanelWidth;
+    MultiplyAdd<kRows, kPanels>(x, stride, 1, piece.terms, frequencies, panel_floats, acc);
+    Unroll<kPanels>([&](auto p) HWY_ATTR {
+      const auto store = [&](size_t panel) HWY_ATTR {
+        float* to = out + (panel - piece.begin) * piece.out_stride;
+        const float* phases = piece.panels.phases + panel * kPanelWidth;
+        for (size_t i = 0; i < kRegs; ++i) {
+          const auto phase = hn::LoadU(d, phases + i * kLanes);
+          for (size_t r = 0; r < kRows; ++r) {
+            auto value = acc[(r * kPanels + p) * kRegs + i];
+            if (is_last) value = CosineOfTurns(hn::MulAdd(value, scale, phase));
+            hn::StoreU(value, d, to + r * kPanelWidth + i * kLanes);
+          }
+        }
+      };
+      if constexpr (kWaves == 1) {
+        store(first + p);
+      } else {
+        const size_t panel = piece.First(first + p);
+        store(panel);
+        if (is_last && panel + 1 < piece.End(first + p)) store(panel + 1);
+      }
+    });
   }
   return done;
 }
 
-template <bool kWhole, size_t kRows = kTileRows>
-void FeaturesOfTile(size_t rows, const Piece& piece, const float* x, size_t stride, float* out) {
+template <bool kWhole, size_t kWaves, size_t kRows = kTileRows>
+void WavesOfTile(size_t rows, const Piece& piece, const float* x, size_t stride, float* out) {
   if (rows == kRows) {
     constexpr size_t kPanels = PanelsPerTile(kRows);
-    const size_t done = FeatureTile<kRows, kPanels, kWhole>(piece, x, stride, out);
+    const size_t done = FeatureTile<kRows, kPanels, kWhole, kWaves>(piece, x, stride, out);
     if constexpr (kPanels > 1) {
       Piece rest = piece;
       rest.first += done;
       rest.count -= done;
-      FeatureTile<kRows, 1, kWhole>(rest, x, stride, out + done * piece.out_stride);
+      FeatureTile<kRows, 1, kWhole, kWaves>(rest, x, stride, out);
     }
   } else if constexpr (kRows > 1) {
-    FeaturesOfTile<kWhole, kRows - 1>(rows, piece, x, stride, out);
+    WavesOfTile<kWhole, kWaves, kRows - 1>(rows, piece, x, stride, out);
+  }
+}
+
+template <bool kWhole>
+void FeaturesOfTile(size_t rows, const Piece& piece, const float* x, size_t stride, float* out) {
+  if (piece.panels.waves == 1) {
+    WavesOfTile<kWhole, 1>(rows, piece, x, stride, out);
+  } else {
+    WavesOfTile<kWhole, 2>(rows, piece, x, stride, out);
   }
 }
 
@@ -95,37 +133,41 @@ void FeaturesOfTile(size_t rows, const Piece& piece, const float* x, size_t stri
 // count).
 void PlainFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count,
                            ConstMatrixView x, float* out, size_t out_stride, bool projections) {
+  if (count == 0) return;
   // One tile of rows takes every frequency once: no reason to come back to it.
   const bool one_tile = x.rows <= kTileRows;
-  const size_t group =
-      one_tile ? count : std::clamp<size_t>(kHotTerms / std::max<size_t>(x.cols, 1), 1, count);
-  const size_t max_terms = one_tile ? x.cols : kHotTerms;
   const bool cosine = !projections && panels.form == FeatureForm::kCosine;
+  const Piece all = WholePiece(panels, first, first + count, x.cols, out_stride, cosine);
+  const size_t group =
+      one_tile ? all.count
+               : std::clamp<size_t>(kHotTerms / std::max<size_t>(x.cols, 1), 1, all.count);
+  const size_t max_terms = one_tile ? x.cols : kHotTerms;
   float exponents[kMostHotRows];
   if (!projections && panels.form == FeatureForm::kCosineExponential) {
     RowExponents(panels, x, exponents);
   }
-  for (size_t p = 0; p < count; p += group) {
-    size_t term = 0;
+  for (size_t q = 0; q < all.count; q += group) {
+    Piece piece = all;
+    piece.first += q;
+    piece.count = std::min(group, all.count - q);
     do {
-      const size_t terms = std::min(max_terms, x.cols - term);
-      const Piece piece = {panels,     first + p, std::min(group, count - p), x.cols, term, terms,
-                           out_stride, cosine};
-      const bool is_last = term + terms == x.cols;
+      piece.terms = std::min(max_terms, x.cols - piece.first_term);
+      const bool is_last = piece.first_term + piece.terms == x.cols;
       ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
-        const float* tile_x = x.data + row * x.stride + term;
-        float* tile_out = out + p * out_stride + row * kPanelWidth;
-        if (terms == x.cols) {
+        const float* tile_x = x.data + row * x.stride + piece.first_term;
+        float* tile_out = out + row * kPanelWidth;
+        if (piece.terms == x.cols) {
           FeaturesOfTile<true>(tile, piece, tile_x, x.stride, tile_out);
         } else {
           FeaturesOfTile<false>(tile, piece, tile_x, x.stride, tile_out);
         }
         if (cosine || projections || !is_last) return;
-        ApplyForm(panels, piece.first, piece.count, tile, exponents + row, tile_out, out_stride,
-                  tile_out, out_stride);
+        float* to = tile_out + (piece.first - first) * out_stride;
+        ApplyForm(panels, piece.first, piece.count, tile, exponents + row, to, out_stride, to,
+                  out_stride);
       });
-      term += terms;
-    } while (term < x.cols);
+      piece.first_term += piece.terms;
+    } while (piece.first_term < x.cols);
   }
 }
 
@@ -140,7 +182,7 @@ void ProductFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t c
       FeaturePanels one = panels;
       one.frequencies += ((first + p) * panels.factors + factor) * x.cols * kPanelWidth;
       one.phases += ((first + p) * panels.factors + factor) * kPanelWidth;
-      const Piece piece = {one, 0, 1, x.cols, 0, x.cols, 0, false};
+      const Piece piece = WholePiece(one, 0, 1, x.cols, 0, false);
       ForEachTile<kTileRows>(x.rows, [&](size_t row, size_t tile) HWY_ATTR {
         FeaturesOfTile<true>(tile, piece, x.data + row * x.stride, x.stride, projections);
         float* to = out + p * out_stride + row * kPanelWidth;
@@ -176,8 +218,8 @@ void AdditiveFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t 
           float* wave = waves + r * kStride;
           Waves(from, from + inputs, terms, frequency, wave, wave + kAdditiveInputs);
         }
-        const Piece cosines = {one, 0, 1, x.cols, j, terms, 0, false};
-        const Piece sines = {one, 0, 1, x.cols, inputs + j, terms, 0, false};
+        const Piece cosines = {one, 0, 1, 0, 1, x.cols, j, terms, 0, false};
+        const Piece sines = {one, 0, 1, 0, 1, x.cols, inputs + j, terms, 0, false};
         ForEachTile<kTileRows>(rows, [&](size_t r, size_t tile) HWY_ATTR {
           const float* wave = waves + r * kStride;
           float* tile_to = to + r * kPanelWidth;
@@ -305,6 +347,7 @@ void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out) {
 void FeaturesOfProjections(const FeaturePanels& panels, const float* projections, size_t rows,
                            float* out) {
   const size_t stride = rows * kPanelWidth;
+  if (panels.waves == 2) return ApplyWaves(panels, rows, projections, out);
   ApplyForm(panels, 0, panels.num_panels, rows, nullptr, projections, stride, out, stride);
 }
 

@@ -114,6 +114,30 @@ HWY_INLINE void ApplyForm(const FeaturePanels& panels, size_t first, size_t coun
   }
 }
 
+// Both waves of every projection, which is where the first panel made from it goes.
+HWY_INLINE void ApplyWaves(const FeaturePanels& panels, size_t rows, const float* from,
+                           float* out) {
+  const FloatTag d;
+  const auto scale = hn::Set(d, panels.inverse_bandwidth);
+  const size_t stride = rows * kPanelWidth;
+  for (size_t p = 0; p < panels.num_panels;) {
+    const bool is_pair = (panels.first_wave + p) % 2 == 0 && p + 1 < panels.num_panels;
+    for (size_t i = 0; i < kRegs; ++i) {
+      const float* phases = panels.phases + p * kPanelWidth + i * kLanes;
+      const auto first = hn::LoadU(d, phases);
+      const auto second = hn::LoadU(d, is_pair ? phases + kPanelWidth : phases);
+      for (size_t r = 0; r < rows; ++r) {
+        const size_t at = p * stride + r * kPanelWidth + i * kLanes;
+        const auto value = hn::LoadU(d, from + at);
+        hn::StoreU(CosineOfTurns(hn::MulAdd(value, scale, first)), d, out + at);
+        if (!is_pair) continue;
+        hn::StoreU(CosineOfTurns(hn::MulAdd(value, scale, second)), d, out + at + stride);
+      }
+    }
+    p += is_pair ? 2 : 1;
+  }
+}
+
 // cosines[j], sines[j] = sqrt(2) roots[j] cos and sin (2 pi frequency logs[j]), j < count.
 HWY_INLINE void Waves(const float* HWY_RESTRICT roots, const float* HWY_RESTRICT logs, size_t count,
                       float frequency, float* HWY_RESTRICT cosines, float* HWY_RESTRICT sines) {

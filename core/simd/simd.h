@@ -78,6 +78,11 @@ void TransformInputs(InputTransform transform, float parameter, ConstMatrixView 
 //   kProduct, kRandomProduct [factors][16]: what is added to each projection
 //   additive [16]: frequency over the logarithms, in turns, the same in all lanes
 //   others [16]: unused
+//
+// WAVES. With waves = 2 (kCosine only), panels 2q and 2q + 1 share frequency panel q: one
+// projection makes both. The run may begin with the second of two (first_wave = 1) and end with a
+// first one. frequencies then has (first_wave + num_panels + 1) / 2 panels, phases still one row
+// for each feature panel.
 struct FeaturePanels {
   const float* frequencies = nullptr;  // [num_panels][factors][terms][16]
   const float* phases = nullptr;       // lanes
@@ -89,6 +94,8 @@ struct FeaturePanels {
   size_t factors = 1;
   size_t degree = 1;  // of kRectifiedPower, at most 3
   float shift = 0;    // of kCosineExponential
+  size_t waves = 1;   // 1 or 2
+  size_t first_wave = 0;
 };
 
 // Random features of transformed inputs x: [rows, terms], finite. out: [num_panels][rows][16].
@@ -114,8 +121,9 @@ struct FeaturePanels {
 void PanelFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 
 // The same in two steps, for several bandwidths on one frequency stream: the projections
-// x . frequency ([num_panels][rows][16], as in `out` above), then the form of them, bit-equal to
-// PanelFeatures. `out` may be `projections` itself. Not for kCosineExponential, products and
+// x . frequency ([num_panels][rows][16], as in `out` above; of two waves only the first in the run
+// is written), then the form of them, bit-equal to PanelFeatures. `out` may be `projections`
+// itself. Not for kCosineExponential, products and
 // additive panels.
 void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out);
 void FeaturesOfProjections(const FeaturePanels& panels, const float* projections, size_t rows,

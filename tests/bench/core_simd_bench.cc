@@ -114,6 +114,20 @@ struct Inputs {
     return std::max(FlopSeconds(flops), reading);
   }
 
+  // The same features in pairs, on the first half of the frequencies.
+  FeaturePanels Pairs() const {
+    FeaturePanels pairs = panels;
+    pairs.waves = 2;
+    return pairs;
+  }
+  double PairLimit() const {
+    const double flops =
+        static_cast<double>(rows * kFeatures) * (static_cast<double>(x.cols) + kCosineFlops);
+    const size_t bytes = frequencies.size() / 2 * sizeof(float);
+    const double reading = rows == 1 ? static_cast<double>(bytes) / Bandwidth(bytes) : 0;
+    return std::max(FlopSeconds(flops), reading);
+  }
+
   size_t rows;
   std::vector<float> frequencies, phases, data;
   ConstMatrixView x;
@@ -127,6 +141,17 @@ void Features(benchmark::State& state) {
           [&] { PanelFeatures(in.panels, in.x, out.data()); });
 }
 BENCHMARK(Features)
+    ->UseManualTime()
+    ->ArgNames({"rows", "dim"})
+    ->ArgsProduct({{1, 64, 256}, {2, 16, 54, 123, 784}});
+
+void PairFeatures(benchmark::State& state) {
+  const Inputs in(state.range(0), state.range(1));
+  std::vector<float> out(in.rows * kFeatures);
+  Measure(state, static_cast<double>(in.rows * kFeatures), in.PairLimit(),
+          [&] { PanelFeatures(in.Pairs(), in.x, out.data()); });
+}
+BENCHMARK(PairFeatures)
     ->UseManualTime()
     ->ArgNames({"rows", "dim"})
     ->ArgsProduct({{1, 64, 256}, {2, 16, 54, 123, 784}});

@@ -58,6 +58,30 @@ std::vector<Setting> Settings(const KernelEntry& entry) {
   return settings;
 }
 
+// One way to draw the features of a kernel.
+struct Variant {
+  std::string name;
+  FeatureSpec spec;
+};
+
+std::vector<Variant> Variants(const Setting& setting) {
+  std::vector<Variant> variants = {{setting.name, setting.kernel->features()}};
+  if (variants[0].spec.form == FeatureForm::kCosine) {
+    variants.push_back({setting.name + " in pairs", variants[0].spec});
+    variants.back().spec.pairs = true;
+  }
+  return variants;
+}
+
+template <class Check>
+void ForEachVariant(Check check) {
+  for (const KernelEntry& entry : KernelRegistry()) {
+    for (const Setting& setting : Settings(entry)) {
+      for (const Variant& variant : Variants(setting)) check(*setting.kernel, variant);
+    }
+  }
+}
+
 std::vector<double> Widened(const float* x, size_t n) { return {x, x + n}; }
 
 // Pairs of rows of the kernel's domain, at all distances that matter; zeros among them.
@@ -139,57 +163,77 @@ TEST(EveryKernel, RefusesValuesOutsideItsDomainAndNamesThem) {
   }
 }
 
-// E[feature(x) feature(x')] = k(x, x'). Features of one block may depend on each other: errors are
-// measured between blocks.
-TEST(EveryKernel, FeaturesAreUnbiased) {
-  constexpr size_t kDim = 4, kRows = 2 * kPairs;
-  const uint64_t num_features = NumFeatures();
-  for (const KernelEntry& entry : KernelRegistry()) {
-    for (const Setting& setting : Settings(entry)) {
-      const Kernel& kernel = *setting.kernel;
-      const RandomFeatureMap map(kernel.features(), kSeed, kDim, num_features, nullptr);
-      const std::vector<float> x = Pairs(kernel, kDim);
-      std::vector<float> features(kPanelsPerBlock * kRows * kPanelWidth);
-      std::vector<double> sum(kPairs), block_squares(kPairs), squares(kPairs);
-      for (uint64_t panel = 0; panel < num_features / kPanelWidth; panel += kPanelsPerBlock) {
-        map.Features({x.data(), kRows, kDim}, static_cast<float>(1 / kBandwidth), panel,
-                     kPanelsPerBlock, features.data());
-        for (size_t p = 0; p < kPairs; ++p) {
-          double block = 0;
-          for (size_t i = 0; i < kPanelsPerBlock; ++i) {
-            const float* a = features.data() + (i * kRows + 2 * p) * kPanelWidth;
-            for (size_t lane = 0; lane < kPanelWidth; ++lane) {
-              const double product = double{a[lane]} * a[kPanelWidth + lane];
-              block += product;
-              squares[p] += product * product;
-            }
+// Moments of the products of features of pairs of rows, by block: features of one block may depend
+// on each other.
+struct ProductMoments {
+  std::vector<double> mean, error;  // of the mean, from the scatter of blocks
+  std::vector<double> variance;     // of one product; pairs: of the mean of the two
+};
+
+ProductMoments MomentsOf(const FeatureSpec& spec, const std::vector<float>& x, size_t dim,
+                         uint64_t num_features) {
+  constexpr size_t kRows = 2 * kPairs;
+  const RandomFeatureMap map(spec, kSeed, dim, num_features, nullptr);
+  std::vector<float> features(kPanelsPerBlock * kRows * kPanelWidth);
+  std::vector<double> sum(kPairs), block_squares(kPairs), squares(kPairs);
+  const auto waves = static_cast<double>(spec.waves());
+  for (uint64_t panel = 0; panel < num_features / kPanelWidth; panel += kPanelsPerBlock) {
+    map.Features({x.data(), kRows, dim}, static_cast<float>(1 / kBandwidth), panel, kPanelsPerBlock,
+                 features.data());
+    for (size_t p = 0; p < kPairs; ++p) {
+      double block = 0;
+      for (size_t i = 0; i < kPanelsPerBlock; i += spec.waves()) {
+        for (size_t lane = 0; lane < kPanelWidth; ++lane) {
+          double product = 0;
+          for (size_t wave = 0; wave < spec.waves(); ++wave) {
+            const float* a = features.data() + ((i + wave) * kRows + 2 * p) * kPanelWidth + lane;
+            product += double{a[0]} * a[kPanelWidth] / waves;
           }
-          block /= kFeaturesPerBlock;
-          sum[p] += block;
-          block_squares[p] += block * block;
+          block += product;
+          squares[p] += product * product;
         }
       }
-      const auto blocks = static_cast<double>(num_features / kFeaturesPerBlock);
-      for (size_t p = 0; p < kPairs; ++p) {
-        const auto a = Widened(&x[2 * p * kDim], kDim);
-        const auto b = Widened(&x[(2 * p + 1) * kDim], kDim);
-        const double expected = kernel.Evaluate(a, b);
-        const double mean = sum[p] / blocks;
-        const double variance = std::max(0.0, block_squares[p] / blocks - mean * mean);
-        EXPECT_LE(std::abs(mean - expected),
-                  kStandardErrors * std::sqrt(variance / blocks) + 2e-6 * (1 + std::abs(expected)))
-            << setting.name << " pair " << p << " mean " << mean << " k " << expected << " error "
-            << std::sqrt(variance / blocks) << " seed " << kSeed;
-        if (!kernel.features().is_shift_invariant()) continue;
-        // Variance of the product, cos form: 1 + k(2 D) / 2 - k(D)^2.
-        std::vector<double> zero(kDim), twice(kDim);
-        for (size_t j = 0; j < kDim; ++j) twice[j] = 2 * (a[j] - b[j]);
-        const double exact = 1 + kernel.Evaluate(twice, zero) / 2 - expected * expected;
-        const double measured = squares[p] / static_cast<double>(num_features) - mean * mean;
-        EXPECT_NEAR(measured / exact, 1, 0.03) << setting.name << " pair " << p;
-      }
+      block *= waves / kFeaturesPerBlock;
+      sum[p] += block;
+      block_squares[p] += block * block;
     }
   }
+  const auto blocks = static_cast<double>(num_features / kFeaturesPerBlock);
+  ProductMoments moments;
+  for (size_t p = 0; p < kPairs; ++p) {
+    const double mean = sum[p] / blocks;
+    moments.mean.push_back(mean);
+    moments.error.push_back(
+        std::sqrt(std::max(0.0, block_squares[p] / blocks - mean * mean) / blocks));
+    moments.variance.push_back(squares[p] * waves / static_cast<double>(num_features) -
+                               mean * mean);
+  }
+  return moments;
+}
+
+// E[feature(x) feature(x')] = k(x, x').
+TEST(EveryKernel, FeaturesAreUnbiased) {
+  constexpr size_t kDim = 4;
+  ForEachVariant([&](const Kernel& kernel, const Variant& variant) {
+    const std::vector<float> x = Pairs(kernel, kDim);
+    const ProductMoments moments = MomentsOf(variant.spec, x, kDim, NumFeatures());
+    for (size_t p = 0; p < kPairs; ++p) {
+      const auto a = Widened(&x[2 * p * kDim], kDim);
+      const auto b = Widened(&x[(2 * p + 1) * kDim], kDim);
+      const double expected = kernel.Evaluate(a, b);
+      EXPECT_LE(std::abs(moments.mean[p] - expected),
+                kStandardErrors * moments.error[p] + 2e-6 * (1 + std::abs(expected)))
+          << variant.name << " pair " << p << " mean " << moments.mean[p] << " k " << expected
+          << " error " << moments.error[p] << " seed " << kSeed;
+      if (!variant.spec.is_shift_invariant()) continue;
+      // Variance of the product: 1 + k(2 D) / 2 - k(D)^2, of pairs (1 + k(2 D)) / 2 - k(D)^2.
+      std::vector<double> zero(kDim), twice(kDim);
+      for (size_t j = 0; j < kDim; ++j) twice[j] = 2 * (a[j] - b[j]);
+      const double exact =
+          (variant.spec.pairs ? 0.5 : 1.0) + kernel.Evaluate(twice, zero) / 2 - expected * expected;
+      EXPECT_NEAR(moments.variance[p], exact, 0.03 * exact + 1e-6) << variant.name << " pair " << p;
+    }
+  });
 }
 
 // One row or many, one bandwidth or many, with or without a cache, wider inputs, summed or not.
@@ -198,64 +242,66 @@ TEST(EveryKernel, FeaturesAreTheSameBitsWhicheverWayTheyAreAskedFor) {
   Random random(kSeed);
   std::vector<float> coefficients(kPanels * kOutputs * kPanelWidth);
   for (float& value : coefficients) value = static_cast<float>(random.Normal());
-  for (const KernelEntry& entry : KernelRegistry()) {
-    for (const Setting& setting : Settings(entry)) {
-      const FeatureSpec spec = setting.kernel->features();
-      const std::vector<float> data = Pairs(*setting.kernel, kDim);
-      const ConstMatrixView x(data.data(), kRows, kDim);
-      FeatureCacheBudget budget(1 << 30);
-      const RandomFeatureMap kept(spec, kSeed, kDim, 4096, &budget);
-      const RandomFeatureMap generated(spec, kSeed, kDim, 4096, nullptr);
-      std::vector<float> all(kPanels * kRows * kPanelWidth), other = all, at = all;
-      kept.Features(x, 0.8f, 0, kPanels, all.data());
-      generated.Features(x, 0.8f, 0, kPanels, other.data());
-      EXPECT_EQ(all, other) << setting.name;
-      float* outs[] = {other.data(), at.data()};
-      generated.FeaturesAt(x, std::vector<float>{0.3f, 0.8f}, 0, kPanels, outs);
-      EXPECT_EQ(all, at) << setting.name;
-
-      std::vector<float> wide(kRows * (kDim + 6), 0.0f);
-      for (size_t r = 0; r < kRows; ++r) {
-        std::copy_n(&data[r * kDim], kDim, &wide[r * (kDim + 6)]);
-      }
-      // Coordinates that are 0 change nothing.
-      kept.Widen(kDim + 6, false)
-          ->Features({wide.data(), kRows, kDim + 6}, 0.8f, 0, kPanels, other.data());
-      EXPECT_EQ(all, other) << setting.name;
-
-      std::vector<double> sums(kRows * kOutputs), again = sums, one(kOutputs), expected = sums;
-      kept.AddSums(x, 0.8f, 0, kPanels, coefficients.data(), kOutputs, sums.data());
-      generated.AddSums(x, 0.8f, 0, kPanels, coefficients.data(), kOutputs, again.data());
-      EXPECT_EQ(sums, again) << setting.name;
-      kept.AddSums(x.Rows(5, 1), 0.8f, 0, kPanels, coefficients.data(), kOutputs, one.data());
-      EXPECT_EQ(one[1], sums[5 * kOutputs + 1]) << setting.name;
-      FeatureSums(all.data(), kPanels, kRows, coefficients.data(), kOutputs, expected.data());
-      for (size_t i = 0; i < sums.size(); ++i) {
-        ASSERT_TRUE(std::isfinite(sums[i])) << setting.name;
-        EXPECT_NEAR(sums[i], expected[i], 1e-12 * (1 + std::abs(expected[i]))) << setting.name;
-      }
+  ForEachVariant([&](const Kernel& kernel, const Variant& variant) {
+    SCOPED_TRACE(variant.name);
+    const std::vector<float> data = Pairs(kernel, kDim);
+    const ConstMatrixView x(data.data(), kRows, kDim);
+    FeatureCacheBudget budget(1 << 30);
+    const RandomFeatureMap kept(variant.spec, kSeed, kDim, 4096, &budget);
+    const RandomFeatureMap generated(variant.spec, kSeed, kDim, 4096, nullptr);
+    std::vector<float> all(kPanels * kRows * kPanelWidth), other = all, at = all;
+    kept.Features(x, 0.8f, 0, kPanels, all.data());
+    generated.Features(x, 0.8f, 0, kPanels, other.data());
+    EXPECT_EQ(all, other);
+    for (const RandomFeatureMap* map : {&kept, &generated}) {
+      // From the middle of a block, or of a pair, into the next block.
+      map->Features(x, 0.8f, 3, kPanels - 3, other.data());
+      const auto end = other.begin() + (kPanels - 3) * kRows * kPanelWidth;
+      EXPECT_TRUE(std::equal(other.begin(), end, all.begin() + 3 * kRows * kPanelWidth));
     }
-  }
+    float* outs[] = {other.data(), at.data()};
+    generated.FeaturesAt(x, std::vector<float>{0.3f, 0.8f}, 0, kPanels, outs);
+    EXPECT_EQ(all, at);
+
+    std::vector<float> wide(kRows * (kDim + 6), 0.0f);
+    for (size_t r = 0; r < kRows; ++r) {
+      std::copy_n(&data[r * kDim], kDim, &wide[r * (kDim + 6)]);
+    }
+    // Coordinates that are 0 change nothing.
+    kept.Widen(kDim + 6, false)
+        ->Features({wide.data(), kRows, kDim + 6}, 0.8f, 0, kPanels, other.data());
+    EXPECT_EQ(all, other);
+
+    std::vector<double> sums(kRows * kOutputs), again = sums, one(kOutputs), expected = sums;
+    kept.AddSums(x, 0.8f, 0, kPanels, coefficients.data(), kOutputs, sums.data());
+    generated.AddSums(x, 0.8f, 0, kPanels, coefficients.data(), kOutputs, again.data());
+    EXPECT_EQ(sums, again);
+    kept.AddSums(x.Rows(5, 1), 0.8f, 0, kPanels, coefficients.data(), kOutputs, one.data());
+    EXPECT_EQ(one[1], sums[5 * kOutputs + 1]);
+    FeatureSums(all.data(), kPanels, kRows, coefficients.data(), kOutputs, expected.data());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(sums[i]));
+      EXPECT_NEAR(sums[i], expected[i], 1e-12 * (1 + std::abs(expected[i])));
+    }
+  });
 }
 
 TEST(EveryKernel, FeaturesAreTheSameBitsOnAllTargetsWithFusedMultiplyAdd) {
   constexpr size_t kDim = 5, kRows = 2 * kPairs, kPanels = 3;
-  for (const KernelEntry& entry : KernelRegistry()) {
-    for (const Setting& setting : Settings(entry)) {
-      const RandomFeatureMap map(setting.kernel->features(), kSeed, kDim, 4096, nullptr);
-      const std::vector<float> x = Pairs(*setting.kernel, kDim);
-      std::vector<float> first;
-      for (const std::string& target : SimdTargets()) {
-        if (!SimdTargetHasFma(target)) continue;
-        ASSERT_TRUE(UseSimdTarget(target));
-        std::vector<float> out(kPanels * kRows * kPanelWidth);
-        map.Features({x.data(), kRows, kDim}, 0.8f, 0, kPanels, out.data());
-        if (first.empty()) first = out;
-        EXPECT_EQ(out, first) << setting.name << " " << target;
-      }
-      UseSimdTarget("");
+  ForEachVariant([&](const Kernel& kernel, const Variant& variant) {
+    const RandomFeatureMap map(variant.spec, kSeed, kDim, 4096, nullptr);
+    const std::vector<float> x = Pairs(kernel, kDim);
+    std::vector<float> first;
+    for (const std::string& target : SimdTargets()) {
+      if (!SimdTargetHasFma(target)) continue;
+      ASSERT_TRUE(UseSimdTarget(target));
+      std::vector<float> out(kPanels * kRows * kPanelWidth);
+      map.Features({x.data(), kRows, kDim}, 0.8f, 0, kPanels, out.data());
+      if (first.empty()) first = out;
+      EXPECT_EQ(out, first) << variant.name << " " << target;
     }
-  }
+    UseSimdTarget("");
+  });
 }
 
 TEST(RandomFeatureMap, GivesTheSameBitsWithAndWithoutCacheAndWhenWidened) {

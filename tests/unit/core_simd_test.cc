@@ -408,6 +408,54 @@ TEST(PanelSums, EqualFeatureSumsForEveryInputDim) {
   });
 }
 
+// Panels in pairs on one frequency panel each, and the same with the frequencies repeated.
+struct Waves {
+  Waves(size_t first_wave, size_t num_panels, size_t dim)
+      : pairs((first_wave + num_panels + 1) / 2, dim, 0.8f), repeated(num_panels, dim, 0.8f) {
+    const size_t panel = dim * kPanelWidth;
+    for (size_t p = 0; p < num_panels; ++p) {
+      std::copy_n(pairs.frequencies.begin() + static_cast<long>((first_wave + p) / 2 * panel),
+                  panel, repeated.frequencies.begin() + static_cast<long>(p * panel));
+    }
+    pairs.view.phases = repeated.phases.data();
+    pairs.view.num_panels = num_panels;
+    pairs.view.waves = 2;
+    pairs.view.first_wave = first_wave;
+  }
+  Panels pairs, repeated;
+};
+
+TEST(PanelFeatures, OfTwoWavesEqualThoseOfRepeatedFrequencies) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t dim : {1, 3, 54, 784}) {
+      for (const size_t num_panels : {1, 2, 5, 16, 19}) {
+        for (const size_t first_wave : {0, 1}) {
+          const Waves waves(first_wave, num_panels, dim);
+          for (const size_t rows : {1, 2, 7, 30}) {
+            SCOPED_TRACE(testing::Message()
+                         << dim << " " << num_panels << " " << first_wave << " " << rows);
+            const std::vector<float> data = Numbers(rows * dim, 5);
+            const ConstMatrixView x(data.data(), rows, dim);
+            const std::vector<float> expected = Features(waves.repeated, x);
+            ASSERT_EQ(Bits(Features(waves.pairs, x)), Bits(expected));
+            std::vector<float> projections(expected.size()), made = projections;
+            Projections(waves.pairs.view, x, projections.data());
+            FeaturesOfProjections(waves.pairs.view, projections.data(), rows, made.data());
+            ASSERT_EQ(Bits(made), Bits(expected));
+            FeaturesOfProjections(waves.pairs.view, projections.data(), rows, projections.data());
+            ASSERT_EQ(Bits(projections), Bits(expected));
+            const std::vector<float> coefficients = Numbers(num_panels * 3 * kPanelWidth, 3);
+            std::vector<double> sums(rows * 3), expected_sums(rows * 3);
+            PanelSums(waves.pairs.view, x, coefficients.data(), 3, sums.data());
+            PanelSums(waves.repeated.view, x, coefficients.data(), 3, expected_sums.data());
+            ASSERT_EQ(Bits(sums), Bits(expected_sums));
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(PanelSums, OfNothingAreZero) {
   ForEachTarget([](const std::string&) {
     const float x[2] = {1, 2};
