@@ -58,6 +58,10 @@ enum class RadialLaw {
   kExponential,
 };
 
+// How the frequencies of a block of kFeaturesPerBlock features are drawn together; each of them has
+// the law of the spec whatever the sampler (core/feature/sampler.h).
+enum class Sampler { kIid, kOrthogonal, kQuasiMonteCarlo, kStructured };
+
 struct FeatureSpec {
   FeatureForm form = FeatureForm::kCosine;
   // Of one coordinate of a frequency.
@@ -70,6 +74,7 @@ struct FeatureSpec {
   size_t degree = 1;
   SpectralLaw additive_law = SpectralLaw::kSech;
   bool pairs = false;  // of kCosine only
+  Sampler sampler = Sampler::kIid;
   std::array<double, kMaxFactors + 1> series = {};
 
   // Projections that are multiplied for one feature.
@@ -81,6 +86,12 @@ struct FeatureSpec {
   size_t lane_rows() const { return form == FeatureForm::kCosineExponential ? 2 : factors(); }
   // Panels of features on one panel of frequencies.
   size_t waves() const { return pairs ? 2 : 1; }
+  // True if pairs have less variance than single features at the same number of coefficients: if
+  // k(2D) < 2 k(D)^2 wherever k is not small. Student's law with shape 0.2 fails where k < 0.12,
+  // with shape 0.1 from k = 0.38 on.
+  bool pairs_pay() const {
+    return form == FeatureForm::kCosine && (radial != RadialLaw::kStudent || shape >= 0.2);
+  }
   // Coordinates of z.
   size_t transformed_dim(size_t input_dim) const {
     return transform == InputTransform::kAdditive ? 2 * input_dim : input_dim;

@@ -37,6 +37,10 @@ enum class RandomStream : uint32_t {
   kGenerationSeed = 4,
   kRadius = 5,
   kAdditiveFrequency = 6,
+  kFrequencyNorm = 16,
+  kScramble = 17,
+  kHadamardSign = 18,
+  kHadamardPlace = 19,
 };
 
 // Counter of four coordinates of one feature. feature < 2^56; coordinate_group = coordinate / 4 <

@@ -6,6 +6,9 @@
 
 #include "core/base/philox.h"
 #include "core/base/quantile.h"
+#include "core/feature/orthogonal.h"
+#include "core/feature/quasi_monte_carlo.h"
+#include "core/feature/structured.h"
 #include "core/simd/simd.h"
 
 namespace kernelstream {
@@ -22,6 +25,18 @@ double RadiusUniform(uint64_t seed, uint64_t feature) {
   return UniformDouble(words[0], words[1]);
 }
 
+// Of the features of one panel of frequencies.
+void RadiusUniforms(const FeatureSpec& spec, uint64_t seed, uint64_t first_feature, double* out) {
+  for (size_t l = 0; l < kPanelWidth; ++l) out[l] = RadiusUniform(seed, first_feature + l);
+  if (spec.sampler != Sampler::kQuasiMonteCarlo) return;
+  uint8_t cells[kPanelWidth];
+  RadiusCells(seed, first_feature / kPanelWidth, cells);
+  const double parts = 1 << kNetBits;
+  for (size_t l = 0; l < kPanelWidth; ++l) {
+    out[l] = std::min((cells[l] + out[l]) / parts, 1 - 0x1p-53);  // the sum may round up
+  }
+}
+
 // Multiplies the frequencies of the features of one panel.
 void MultiplyLanes(const float* factors, size_t terms, float* frequencies) {
   for (size_t j = 0; j < terms; ++j) {
@@ -34,19 +49,32 @@ double Student(double shape, double u) {
   return g <= shape / (kLargestRadius * kLargestRadius) ? kLargestRadius : std::sqrt(shape / g);
 }
 
+}  // namespace
+
+void PanelRadii(const FeatureSpec& spec, uint64_t seed, uint64_t first_index, float* radii) {
+  double uniforms[kPanelWidth];
+  RadiusUniforms(spec, seed, first_index, uniforms);
+  for (size_t l = 0; l < kPanelWidth; ++l) {
+    radii[l] = static_cast<float>(Student(spec.shape, uniforms[l]));
+  }
+}
+
+namespace {
+
 // Radii of one panel; rates, if not null, get the squares.
 void DrawRadii(const FeatureSpec& spec, uint64_t seed, uint64_t first_feature, size_t terms,
                float* frequencies, float* rates) {
   float radii[kPanelWidth];
+  if (spec.radial == RadialLaw::kStudent) {
+    PanelRadii(spec, seed, first_feature, radii);
+    return MultiplyLanes(radii, terms, frequencies);
+  }
+  double uniforms[kPanelWidth] = {};
+  if (spec.radial != RadialLaw::kNone) RadiusUniforms(spec, seed, first_feature, uniforms);
   for (size_t l = 0; l < kPanelWidth; ++l) {
     double square = 1;
-    if (spec.radial == RadialLaw::kStudent) {
-      const double radius = Student(spec.shape, RadiusUniform(seed, first_feature + l));
-      radii[l] = static_cast<float>(radius);
-      continue;
-    }
     if (spec.radial == RadialLaw::kExponential) {
-      square = ExponentialQuantile(RadiusUniform(seed, first_feature + l)) / (1 - spec.shift);
+      square = ExponentialQuantile(uniforms[l]) / (1 - spec.shift);
     }
     radii[l] = static_cast<float>(std::sqrt(square));
     if (rates != nullptr) rates[l] = static_cast<float>(square);
@@ -105,6 +133,17 @@ float AdditiveFrequency(const FeatureSpec& spec, uint64_t seed, uint64_t panel) 
 
 void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feature,
                      size_t num_panels, size_t input_dim, float* out) {
+  switch (spec.sampler) {
+    case Sampler::kOrthogonal:
+      return DrawOrthogonal(spec, seed, first_feature / kPanelWidth, num_panels, input_dim, out);
+    case Sampler::kQuasiMonteCarlo:
+      return DrawQuasiMonteCarlo(spec.law, seed, first_feature / kPanelWidth, num_panels, input_dim,
+                                 out);
+    case Sampler::kStructured:
+      return DrawStructured(spec, seed, first_feature / kPanelWidth, num_panels, input_dim, out);
+    case Sampler::kIid:
+      break;
+  }
   // Signs of one input coordinate: for each factor, or for the cosine and the sine.
   const size_t signs = spec.transform == InputTransform::kAdditive ? 2 : spec.factors();
   if (signs > 1 && spec.law == SpectralLaw::kRademacher) {
@@ -161,16 +200,21 @@ void DrawPhases(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, si
 
 }  // namespace
 
-void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
-                size_t input_dim, float* frequencies, float* lanes) {
-  const uint64_t first = first_panel / spec.waves();
-  const size_t count = (first_panel + num_panels + spec.waves() - 1) / spec.waves() - first;
-  DrawFrequencies(spec, seed, first * kPanelWidth, count, input_dim, frequencies);
+void DrawPanelLanes(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
+                    float* lanes) {
   if (spec.form == FeatureForm::kCosine) {
     DrawPhases(spec, seed, first_panel, num_panels, lanes);
   } else {
     std::fill_n(lanes, num_panels * spec.lane_rows() * kPanelWidth, 0.0f);
   }
+}
+
+void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
+                size_t input_dim, float* frequencies, float* lanes) {
+  const uint64_t first = first_panel / spec.waves();
+  const size_t count = (first_panel + num_panels + spec.waves() - 1) / spec.waves() - first;
+  DrawFrequencies(spec, seed, first * kPanelWidth, count, input_dim, frequencies);
+  DrawPanelLanes(spec, seed, first_panel, num_panels, lanes);
   DrawLanes(spec, seed, first, count, spec.transformed_dim(input_dim), frequencies, lanes);
 }
 

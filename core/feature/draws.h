@@ -24,6 +24,12 @@ namespace kernelstream {
 void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
                 size_t input_dim, float* frequencies, float* lanes);
 
+// The lanes alone, of forms that need nothing but phases: kCosine and those without lanes.
+void DrawPanelLanes(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
+                    float* lanes);
+// Radii of frequencies first_index ... first_index + 15, a multiple of 16. spec.radial is kStudent.
+void PanelRadii(const FeatureSpec& spec, uint64_t seed, uint64_t first_index, float* radii);
+
 }  // namespace kernelstream
 
 #endif  // KERNELSTREAM_CORE_FEATURE_DRAWS_H_

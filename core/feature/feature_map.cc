@@ -1,6 +1,7 @@
 #include "core/feature/feature_map.h"
 
 #include "core/feature/random_feature_map.h"
+#include "core/feature/structured.h"
 
 namespace kernelstream {
 
@@ -15,6 +16,9 @@ bool FeatureCacheBudget::TryTake(int64_t bytes) {
 std::shared_ptr<const FeatureMap> MakeFeatureMap(const FeatureSpec& spec, uint64_t seed,
                                                  size_t input_dim, uint64_t max_features,
                                                  FeatureCacheBudget* budget) {
+  if (spec.sampler == Sampler::kStructured) {
+    return std::make_shared<StructuredFeatureMap>(spec, seed, input_dim, max_features, budget);
+  }
   return std::make_shared<RandomFeatureMap>(spec, seed, input_dim, max_features, budget);
 }
 

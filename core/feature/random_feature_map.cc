@@ -109,7 +109,10 @@ void RandomFeatureMap::VisitPanels(
     absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const {
   const size_t panel_floats = FrequenciesPerPanel(), lanes_per_panel = LanesPerPanel();
   const size_t waves = spec().waves();
-  const size_t longest = std::max<size_t>(kScratchFloats / panel_floats, 1) * waves;
+  // Other samplers draw whole blocks, whatever is asked for.
+  const size_t longest = spec().sampler != Sampler::kIid
+                             ? kPanelsPerBlock
+                             : std::max<size_t>(kScratchFloats / panel_floats, 1) * waves;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t offset = first_panel % kPanelsPerBlock;
     const size_t count = std::min(

@@ -223,15 +223,27 @@ struct Rademacher {
   }
 };
 
+// Puts cells into the top bits of words.
+void EnterCells(const uint8_t* cells, int bits, uint32_t* words) {
+  for (size_t l = 0; l < kPanelWidth; ++l) {
+    words[l] = uint32_t{cells[l]} << (32 - bits) | words[l] >> bits;
+  }
+}
+
+// cells may be null.
 template <class Quantile>
 void Sample(Quantile quantile, uint64_t key, uint64_t first_feature, size_t num_panels,
-            size_t input_dim, float* out) {
+            size_t input_dim, const uint8_t* cells, int cell_bits, float* out) {
   HWY_ALIGN uint32_t words[4][kPanelWidth];
   for (size_t p = 0; p < num_panels; ++p) {
     for (size_t j = 0; j < input_dim; j += 4) {
       PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, j / 4, words);
       const size_t count = std::min<size_t>(4, input_dim - j);
       for (size_t c = 0; c < count; ++c) {
+        if (cells != nullptr) {
+          EnterCells(cells, cell_bits, words[c]);
+          cells += kPanelWidth;
+        }
         for (size_t i = 0; i < kPanelWidth; i += kLanes) {
           hn::StoreU(quantile(UniformMinus(words[c] + i, 0.5f)), FloatTag(), out + i);
         }
@@ -241,23 +253,26 @@ void Sample(Quantile quantile, uint64_t key, uint64_t first_feature, size_t num_
   }
 }
 
-void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
-                       size_t input_dim, float* out) {
+void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
+                     size_t input_dim, const uint8_t* cells, int cell_bits, float* out) {
+  const auto sample = [&](auto quantile) {
+    Sample(quantile, key, first_feature, num_panels, input_dim, cells, cell_bits, out);
+  };
   switch (law) {
     case SpectralLaw::kNormal:
-      return Sample(NormalTurns(), key, first_feature, num_panels, input_dim, out);
+      return sample(NormalTurns());
     case SpectralLaw::kCauchy:
-      return Sample(CauchyTurns(), key, first_feature, num_panels, input_dim, out);
+      return sample(CauchyTurns());
     case SpectralLaw::kLaplace:
-      return Sample(LaplaceTurns(), key, first_feature, num_panels, input_dim, out);
+      return sample(LaplaceTurns());
     case SpectralLaw::kSech:
-      return Sample(SechTurns(), key, first_feature, num_panels, input_dim, out);
+      return sample(SechTurns());
     case SpectralLaw::kExponential:
-      return Sample(Exponential(), key, first_feature, num_panels, input_dim, out);
+      return sample(Exponential());
     case SpectralLaw::kLevy:
-      return Sample(Levy(), key, first_feature, num_panels, input_dim, out);
+      return sample(Levy());
     case SpectralLaw::kRademacher:
-      return Sample(Rademacher(), key, first_feature, num_panels, input_dim, out);
+      return sample(Rademacher());
     case SpectralLaw::kJensenShannon:
       break;  // never drawn coordinate by coordinate
   }
@@ -305,13 +320,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernelstream {
 
-HWY_EXPORT(SampleFrequencies);
+HWY_EXPORT(SampleFromCells);
 HWY_EXPORT(SamplePhases);
 HWY_EXPORT(SampleSigns);
 
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                        size_t input_dim, float* out) {
-  HWY_DYNAMIC_DISPATCH(SampleFrequencies)(law, key, first_feature, num_panels, input_dim, out);
+  HWY_DYNAMIC_DISPATCH(SampleFromCells)
+  (law, key, first_feature, num_panels, input_dim, nullptr, 0, out);
+}
+
+void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
+                     size_t input_dim, const uint8_t* cells, int cell_bits, float* out) {
+  HWY_DYNAMIC_DISPATCH(SampleFromCells)
+  (law, key, first_feature, num_panels, input_dim, cells, cell_bits, out);
 }
 
 void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,

@@ -48,6 +48,11 @@ inline constexpr size_t kPanelsPerBlock = kFeaturesPerBlock / kPanelWidth;
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                        size_t input_dim, float* out);
 
+// The same, each coordinate from a cell of its law: u is in part cells[i] of 2^cell_bits equal parts
+// of (0, 1), i = its place in out; the top cell_bits (1 to 8) bits of the word make way for it.
+void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
+                     size_t input_dim, const uint8_t* cells, int cell_bits, float* out);
+
 // Where the signs of a coordinate go.
 struct SignLayout {
   size_t signs = 1;              // for each coordinate, at most 23
