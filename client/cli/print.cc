@@ -346,17 +346,4 @@ std::string DescribeText(const ModelInfo& model) {
   return table.Take();
 }
 
-std::string ComponentText(const ComponentInfo& info) {
-  std::string text = absl::StrCat(info.name, "\n");
-  if (!info.documentation.empty()) absl::StrAppend(&text, "  ", info.documentation, "\n");
-  for (const ParameterInfo& parameter : info.parameters) {
-    absl::StrAppend(
-        &text, "  ", parameter.name, " (", Number(parameter.min), " to ", Number(parameter.max),
-        ", default: ",
-        parameter.default_value ? Number(*parameter.default_value) : "chosen from the warm-up rows",
-        ")  ", parameter.documentation, "\n");
-  }
-  return text;
-}
-
 }  // namespace kernelstream::client

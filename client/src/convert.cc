@@ -346,11 +346,15 @@ v1::ComponentInfo ToProto(const ComponentInfo& from) {
     added->set_max(parameter.max);
     if (parameter.default_value) added->set_default_value(*parameter.default_value);
   }
+  to.set_inputs(from.inputs);
   return to;
 }
 
 ComponentInfo FromProto(const v1::ComponentInfo& from) {
-  ComponentInfo to{.name = from.name(), .documentation = from.documentation(), .parameters = {}};
+  ComponentInfo to{.name = from.name(),
+                   .documentation = from.documentation(),
+                   .parameters = {},
+                   .inputs = from.inputs()};
   for (const v1::ParameterInfo& parameter : from.parameters()) {
     ParameterInfo& added = to.parameters.emplace_back();
     added.name = parameter.name();

@@ -27,6 +27,7 @@ KernelEntry Chi2Kernel() {
                   .doc = "sum over coordinates of 2 x_j x'_j / (x_j + x'_j) / bandwidth, for "
                          "counts or shares: one smooth curve for each coordinate",
                   .parameters = kInputUnitParameters},
+          .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Chi2>(parameters.at("bandwidth"));
           }};

@@ -9,6 +9,10 @@
 
 namespace kernelstream {
 
+// What catalogues say of them.
+inline constexpr absl::string_view kNonNegative = "values >= 0";
+inline constexpr absl::string_view kAboveOffset = "values above -offset";
+
 // INVALID_ARGUMENT about the first "values[j]" below 0.
 absl::Status CheckNonNegative(absl::string_view kernel, std::span<const float> values);
 // INVALID_ARGUMENT about the first "values[j]" that is not above `bound`.

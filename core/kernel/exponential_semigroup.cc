@@ -41,6 +41,7 @@ KernelEntry ExponentialSemigroupKernel() {
                   .doc = "exp(-beta sum over coordinates of sqrt(x_j + x'_j)), beta = 1 / "
                          "sqrt(bandwidth), for counts or shares",
                   .parameters = kInputUnitParameters},
+          .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<ExponentialSemigroup>(parameters.at("bandwidth"));
           }};

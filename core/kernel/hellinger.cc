@@ -33,6 +33,7 @@ KernelEntry HellingerKernel() {
                   .doc = "sum over coordinates of sqrt(x_j x'_j) / bandwidth: a linear function of "
                          "the square roots of counts or shares",
                   .parameters = kInputUnitParameters},
+          .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Hellinger>(parameters.at("bandwidth"));
           }};

@@ -27,6 +27,7 @@ KernelEntry IntersectionKernel() {
                   .doc = "sum over coordinates of min(x_j, x'_j) / bandwidth, for counts or "
                          "shares: one rough curve for each coordinate",
                   .parameters = kInputUnitParameters},
+          .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Intersection>(parameters.at("bandwidth"));
           }};

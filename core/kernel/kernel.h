@@ -49,6 +49,8 @@ class Kernel {
 
 struct KernelEntry {
   ComponentDoc doc;
+  // What CheckInput lets pass, in words; "any" where takes_any_input().
+  absl::string_view inputs = "any";
   // parameters: "bandwidth" included; others without a default may be absent.
   std::unique_ptr<const Kernel> (*make)(const ParameterMap& parameters);
   // Adds the parameters other than "bandwidth" that are absent, as a pure function of rows

@@ -37,6 +37,7 @@ KernelEntry ReciprocalSemigroupKernel() {
                   .doc = "product over coordinates of bandwidth / (x_j + x'_j + bandwidth), for "
                          "counts or shares",
                   .parameters = kInputUnitParameters},
+          .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<ReciprocalSemigroup>(parameters.at("bandwidth"));
           }};

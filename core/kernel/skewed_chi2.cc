@@ -41,6 +41,7 @@ KernelEntry SkewedChi2Kernel() {
                          "offset) / (x'_j + offset)), for counts or shares: smooth in the "
                          "logarithms; bandwidth 1 is the kernel of Li, Ionescu and Sminchisescu",
                   .parameters = kSkewedParameters},
+          .inputs = kAboveOffset,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<SkewedChi2>(parameters);
           },

@@ -42,6 +42,7 @@ KernelEntry SkewedIntersectionKernel() {
                      "for counts or shares: rough in the logarithms; bandwidth 1 is the product of "
                      "min(r_j, 1 / r_j), r_j^2 = (x_j + offset) / (x'_j + offset)",
               .parameters = kSkewedParameters},
+      .inputs = kAboveOffset,
       .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
         return std::make_unique<SkewedIntersection>(parameters);
       },

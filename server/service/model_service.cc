@@ -149,8 +149,11 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListKernels(grpc::CallbackServerCont
                                                         grpc::ByteBuffer* response) {
   const UnaryReply reply(kernels_, call, response);
   v1::ListKernelsResponse answer;
-  for (const KernelEntry& entry : KernelRegistry())
-    ComponentToWire(entry.doc, answer.add_kernels());
+  for (const KernelEntry& entry : KernelRegistry()) {
+    v1::ComponentInfo* kernel = answer.add_kernels();
+    ComponentToWire(entry.doc, kernel);
+    kernel->set_inputs(std::string(entry.inputs));
+  }
   reply.Ok(answer);
   return reply.reactor();
 }

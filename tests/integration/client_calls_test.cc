@@ -263,6 +263,7 @@ TEST_F(ClientTest, SourceErrorsEndAnEvaluation) {
 TEST_F(ClientTest, CatalogueHasDefaultsWhereThereAreSome) {
   const std::vector<ComponentInfo> kernels = client_->ListKernels().value();
   ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].inputs, "any");
   ASSERT_EQ(kernels[0].parameters.size(), 1u);
   EXPECT_FALSE(kernels[0].parameters[0].default_value.has_value());
   EXPECT_EQ(client_->ListLosses()->size(), 2u);

@@ -329,9 +329,26 @@ TEST_F(CommandLine, WatchPrintsAsManyLinesAsAsked) {
 }
 
 TEST_F(CommandLine, CatalogueListsPartsAndParameters) {
-  EXPECT_THAT(Run("kernels").out, HasSubstr("bandwidth (1e-06 to 1e+06, default: chosen"));
+  const std::string text = Run("kernels").out;
+  EXPECT_THAT(text, HasSubstr("bandwidth (1e-06 to 1e+06, default: chosen"));
+  EXPECT_THAT(text, HasSubstr("  inputs: any\n"));
+  EXPECT_THAT(Run("kernels --json").out, HasSubstr("\"inputs\": \"any\""));
   EXPECT_THAT(Run("losses").out, HasSubstr("square"));
   EXPECT_THAT(Run("losses --json").out, HasSubstr("\"name\": \"logistic\""));
+  EXPECT_THAT(Run("losses square").out, Not(HasSubstr("logistic")));
+  const Outcome unknown = Run("losses squares");
+  EXPECT_EQ(unknown.exit_status, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("unknown loss \"squares\"; known: logistic, square"));
+}
+
+TEST_F(CommandLine, CatalogueIsATableInMarkdown) {
+  EXPECT_EQ(Run("kernels --markdown").out,
+            "| kernel | k(x, x') | inputs | parameters (default) |\n"
+            "|---|---|---|---|\n"
+            "| `gaussian` | exp(-\\|x - x'\\|^2 / (2 bandwidth^2)) | any "
+            "| `bandwidth` (from the data) |\n");
+  EXPECT_THAT(Run("losses --markdown").out,
+              StartsWith("| loss | what it is | parameters (default) |\n|---|---|---|\n"));
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ TEST(EveryKernel, RefusesValuesOutsideItsDomainAndNamesThem) {
       EXPECT_TRUE(setting.kernel->CheckInput(inside).ok()) << setting.name;
       const absl::Status status = setting.kernel->CheckInput(outside);
       EXPECT_EQ(status.ok(), setting.kernel->takes_any_input()) << setting.name;
+      EXPECT_EQ(status.ok(), entry.inputs == "any") << setting.name;
       if (status.ok()) continue;
       EXPECT_EQ(FieldPathOf(status), "values[1]") << setting.name;
       EXPECT_TRUE(absl::StrContains(status.message(), "-2.5")) << status;

@@ -292,7 +292,8 @@ grpc::Status FakeServer::ListKernels(grpc::ServerContext*, const v1::ListKernels
                                      v1::ListKernelsResponse* response) {
   v1::ComponentInfo* kernel = response->add_kernels();
   kernel->set_name("gaussian");
-  kernel->set_documentation("exp(-r^2 / (2 bandwidth^2))");
+  kernel->set_documentation("exp(-|x - x'|^2 / (2 bandwidth^2))");
+  kernel->set_inputs("any");
   v1::ParameterInfo* bandwidth = kernel->add_parameters();
   bandwidth->set_name("bandwidth");
   bandwidth->set_documentation("distance scale");

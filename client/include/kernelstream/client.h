@@ -255,6 +255,8 @@ struct ComponentInfo {
   std::string name;
   std::string documentation;
   std::vector<ParameterInfo> parameters;
+  // Kernels: which inputs it is defined for, in words. Rows with others are rejected.
+  std::string inputs;
 };
 
 struct CreatedModel {
