@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Runs what README.md shows.
 
-  readme_test.py --readme README.md --server PATH --client PATH [--example PATH ...]
+  readme_test.py --readme README.md --server PATH --client PATH [--example PATH ...] [--update]
 
 Marks after the language of a fenced block say what is done with it:
   ```sh readme-test      run in order from the repository's top, against a server of the test; each has to succeed
   ```text readme-output  what the block before prints, loosely: its lines in this order, others may stand between;
                          a number stands for any number, a run of spaces or of bar signs for any other, ... for anything
   ```LANG from=PATH      an excerpt: these lines stand in that file, layout aside; // ... stands for lines left out
+What stands between <!-- generated: COMMAND --> and <!-- generated end --> has to be what COMMAND prints; --update
+writes it, and does nothing else.
 Every program given with --example is run with --address against the same server and has to succeed.
 """
 import argparse
@@ -23,6 +25,7 @@ import time
 import unittest
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
+GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- generated end -->\n)", re.S)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
 NUMBER_PATTERN = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?"
 COMMAND_SECONDS = 240
@@ -38,6 +41,11 @@ def blocks(text):
         words = match[1].split(maxsplit=1)
         if len(words) == 2:
             yield text.count("\n", 0, match.start()) + 1, words[1], match[2]
+
+
+def generated(text, output_of):
+    """The text with what each command prints now."""
+    return GENERATED.sub(lambda match: f"{match[1]}\n{output_of(match[2])}\n{match[4]}", text)
 
 
 def line_pattern(expected):
@@ -112,6 +120,21 @@ def run(command, environment, root):
     return result.stdout
 
 
+def check_generated(options, output_of):
+    """Number of generated parts; with --update they are written."""
+    text = options.readme.read_text(encoding="utf-8")
+    now = generated(text, output_of)
+    if now != text and options.update:
+        options.readme.write_text(now, encoding="utf-8")
+    elif now != text:
+        old, new = text.splitlines(), now.splitlines()
+        line = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)) - 1)
+        raise ReadmeError(f"{options.readme.name}:{line + 1}: a generated part is not what its command prints. Have:\n"
+                          f"{old[line]}\nwant:\n{new[line]}\nWrite it anew: tests/integration/readme_test.py --update "
+                          f"--readme {options.readme} --server {options.server} --client {options.client}")
+    return len(GENERATED.findall(text))
+
+
 def run_readme(options):
     """Number of blocks run or compared."""
     root = options.readme.resolve().parent
@@ -123,6 +146,9 @@ def run_readme(options):
         programs = {str(pathlib.Path(p).resolve().parent) for p in (options.server, options.client)}
         environment = dict(os.environ, KERNELSTREAM_ADDRESS=server.address,
                            PATH=os.pathsep.join([*programs, os.environ["PATH"]]))
+        count += check_generated(options, lambda command: run(["bash", "-eu", "-c", command], environment, root))
+        if options.update:
+            return count
         for line, mark, body in blocks(options.readme.read_text(encoding="utf-8")):
             try:
                 if mark == "readme-test":
@@ -168,6 +194,11 @@ class SelfTest(unittest.TestCase):
                 with self.assertRaises(ReadmeError):
                     check_excerpt(body, path)
 
+    def test_generated_parts_are_what_their_commands_print(self):
+        text = "a\n<!-- generated: x -->\n\nold\n\n<!-- generated end -->\nb\n"
+        self.assertEqual(generated(text, lambda command: f"{command}1\n"), text.replace("old", "x1"))
+        self.assertEqual(generated(text, lambda command: "old\n"), text)
+
     def test_only_marked_blocks_count(self):
         text = "```sh\na\n```\n\n```sh readme-test\nb\n```\n```text readme-output\nc\n```\n"
         self.assertEqual([(m, b) for _, m, b in blocks(text)], [("readme-test", "b\n"), ("readme-output", "c\n")])
@@ -181,6 +212,7 @@ def main():
     parser.add_argument("--server", required=True)
     parser.add_argument("--client", required=True)
     parser.add_argument("--example", action="append", default=[])
+    parser.add_argument("--update", action="store_true")
     try:
         count = run_readme(parser.parse_args())
     except ReadmeError as error:
