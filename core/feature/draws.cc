@@ -132,25 +132,25 @@ float AdditiveFrequency(const FeatureSpec& spec, uint64_t seed, uint64_t panel) 
 }
 
 void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feature,
-                     size_t num_panels, size_t input_dim, float* out) {
+                     size_t num_panels, Coordinates inputs, float* out) {
   switch (spec.sampler) {
     case Sampler::kOrthogonal:
-      return DrawOrthogonal(spec, seed, first_feature / kPanelWidth, num_panels, input_dim, out);
+      return DrawOrthogonal(spec, seed, first_feature / kPanelWidth, num_panels, inputs.size, out);
     case Sampler::kQuasiMonteCarlo:
-      return DrawQuasiMonteCarlo(spec.law, seed, first_feature / kPanelWidth, num_panels, input_dim,
-                                 out);
+      return DrawQuasiMonteCarlo(spec.law, seed, first_feature / kPanelWidth, num_panels,
+                                 inputs.size, out);
     case Sampler::kStructured:
-      return DrawStructured(spec, seed, first_feature / kPanelWidth, num_panels, input_dim, out);
+      return DrawStructured(spec, seed, first_feature / kPanelWidth, num_panels, inputs.size, out);
     case Sampler::kIid:
       break;
   }
   // Signs of one input coordinate: for each factor, or for the cosine and the sine.
   const size_t signs = spec.transform == InputTransform::kAdditive ? 2 : spec.factors();
   if (signs > 1 && spec.law == SpectralLaw::kRademacher) {
-    SampleSigns(seed, first_feature, num_panels, input_dim,
-                {.signs = signs, .sign_stride = input_dim, .coordinate_stride = 1}, out);
+    SampleSigns(seed, first_feature, num_panels, inputs,
+                {.signs = signs, .sign_stride = inputs.size, .coordinate_stride = 1}, out);
   } else {
-    SampleFrequencies(spec.law, seed, first_feature, num_panels, input_dim, out);
+    SampleFrequencies(spec.law, seed, first_feature, num_panels, inputs, out);
   }
 }
 
@@ -210,12 +210,12 @@ void DrawPanelLanes(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel
 }
 
 void DrawPanels(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
-                size_t input_dim, float* frequencies, float* lanes) {
+                Coordinates inputs, float* frequencies, float* lanes) {
   const uint64_t first = first_panel / spec.waves();
   const size_t count = (first_panel + num_panels + spec.waves() - 1) / spec.waves() - first;
-  DrawFrequencies(spec, seed, first * kPanelWidth, count, input_dim, frequencies);
+  DrawFrequencies(spec, seed, first * kPanelWidth, count, inputs, frequencies);
   DrawPanelLanes(spec, seed, first_panel, num_panels, lanes);
-  DrawLanes(spec, seed, first, count, spec.transformed_dim(input_dim), frequencies, lanes);
+  DrawLanes(spec, seed, first, count, spec.transformed_dim(inputs.size), frequencies, lanes);
 }
 
 }  // namespace kernelstream

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "core/base/feature_spec.h"
-#include "core/base/matrix_view.h"
+#include "core/base/inputs_view.h"
 
 namespace kernelstream {
 
@@ -31,7 +31,9 @@ class FeatureCacheBudget {
 };
 
 // Immutable in what it computes; thread-safe. Feature i is a function of (spec, seed, i) and the
-// row, whatever range is asked for, with or without a cache, on any machine. Features come in
+// row, whatever range is asked for, with or without a cache, on any machine, and whether a row's
+// zeros are left out or not. Sparse rows may have any coordinates, and cost time for their own
+// values, frequencies that are drawn anew included. Features come in
 // panels of 16, as core/simd/simd.h describes them.
 class FeatureMap {
  public:
@@ -48,20 +50,20 @@ class FeatureMap {
   virtual std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const = 0;
 
   // sums += features times coefficients over num_panels panels from the start of first_block on,
-  // block by block as FeatureSums defines it; the last block may be cut. x: [rows, input_dim]
-  // scaled rows. coefficients: from the first block's first panel, [panel][output][16]. sums:
-  // [rows][num_outputs], added to in block order.
-  virtual void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block,
+  // block by block as FeatureSums defines it; the last block may be cut. x: scaled rows, dense
+  // ones [rows, input_dim]. coefficients: from the first block's first panel, [panel][output][16].
+  // sums: [rows][num_outputs], added to in block order.
+  virtual void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
                        size_t num_panels, const float* coefficients, size_t num_outputs,
                        double* sums) const = 0;
 
   // Features of panels [first_panel, first_panel + num_panels). out: [panel][row][16].
-  virtual void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel,
+  virtual void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,
                         size_t num_panels, float* out) const = 0;
 
   // The same for several bandwidths at once: out[k] gets the features at inverse_bandwidths[k],
   // bit-equal to Features.
-  virtual void FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
+  virtual void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths,
                           uint64_t first_panel, size_t num_panels,
                           std::span<float* const> out) const = 0;
 

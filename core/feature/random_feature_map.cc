@@ -42,10 +42,19 @@ std::span<double> ThreadSums(size_t size) {
 RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                                    uint64_t max_features, FeatureCacheBudget* budget)
     : FeatureMap(spec, seed, input_dim),
+      inputs_(input_dim),
       terms_(spec.transformed_dim(input_dim)),
       max_features_(max_features),
       budget_(budget),
       blocks_(budget == nullptr ? 0 : (max_features + kFeaturesPerBlock - 1) / kFeaturesPerBlock) {}
+
+RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed,
+                                   std::span<const uint64_t> ids)
+    : FeatureMap(spec, seed, ids.size()),
+      inputs_(ids),
+      terms_(spec.transformed_dim(ids.size())),
+      max_features_(0),
+      budget_(nullptr) {}
 
 RandomFeatureMap::~RandomFeatureMap() {
   for (std::atomic<float*>& block : blocks_) delete[] block.load(std::memory_order_relaxed);
@@ -59,7 +68,7 @@ std::shared_ptr<const FeatureMap> RandomFeatureMap::Widen(size_t input_dim, bool
 
 void RandomFeatureMap::Generate(uint64_t first_panel, size_t num_panels, float* frequencies,
                                 float* lanes) const {
-  DrawPanels(spec(), seed(), first_panel, num_panels, input_dim(), frequencies, lanes);
+  DrawPanels(spec(), seed(), first_panel, num_panels, inputs_, frequencies, lanes);
 }
 
 FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* lanes,
@@ -76,14 +85,15 @@ FeaturePanels RandomFeatureMap::Panels(const float* frequencies, const float* la
           .first_wave = static_cast<size_t>(first_panel % spec().waves())};
 }
 
+float RandomFeatureMap::TransformParameter(float inverse_bandwidth) const {
+  const auto shift = static_cast<float>(spec().shift);
+  return spec().transform == InputTransform::kBall ? std::sqrt(shift) / inverse_bandwidth : shift;
+}
+
 ConstMatrixView RandomFeatureMap::Transformed(ConstMatrixView x, float inverse_bandwidth) const {
   if (spec().transform == InputTransform::kNone) return x;
-  auto parameter = static_cast<float>(spec().shift);
-  if (spec().transform == InputTransform::kBall) {
-    parameter = std::sqrt(parameter) / inverse_bandwidth;
-  }
   const std::span<float> out = ThreadInputs(x.rows * terms_);
-  TransformInputs(spec().transform, parameter, x, out.data());
+  TransformInputs(spec().transform, TransformParameter(inverse_bandwidth), x, out.data());
   return {out.data(), x.rows, terms_};
 }
 
@@ -110,9 +120,10 @@ void RandomFeatureMap::VisitPanels(
   const size_t panel_floats = FrequenciesPerPanel(), lanes_per_panel = LanesPerPanel();
   const size_t waves = spec().waves();
   // Other samplers draw whole blocks, whatever is asked for.
-  const size_t longest = spec().sampler != Sampler::kIid
-                             ? kPanelsPerBlock
-                             : std::max<size_t>(kScratchFloats / panel_floats, 1) * waves;
+  const size_t longest =
+      spec().sampler != Sampler::kIid
+          ? kPanelsPerBlock
+          : std::max<size_t>(kScratchFloats / std::max<size_t>(panel_floats, 1), 1) * waves;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t offset = first_panel % kPanelsPerBlock;
     const size_t count = std::min(
@@ -140,26 +151,34 @@ void RandomFeatureMap::FeaturesOf(ConstMatrixView z, float scale, uint64_t first
   });
 }
 
-void RandomFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel,
+void RandomFeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,
                                 size_t num_panels, float* out) const {
-  FeaturesOf(Transformed(x, Scale(inverse_bandwidth)), Scale(inverse_bandwidth), first_panel,
+  if (x.sparse != nullptr) {
+    return SparseFeaturesAt(*x.sparse, {&inverse_bandwidth, 1}, first_panel, num_panels, {&out, 1});
+  }
+  FeaturesOf(Transformed(x.dense, Scale(inverse_bandwidth)), Scale(inverse_bandwidth), first_panel,
              num_panels, out);
 }
 
-void RandomFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
+bool RandomFeatureMap::has_one_projection() const {
+  return spec().form != FeatureForm::kProduct && spec().form != FeatureForm::kRandomProduct &&
+         spec().form != FeatureForm::kCosineExponential &&
+         spec().transform != InputTransform::kAdditive;
+}
+
+void RandomFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths,
                                   uint64_t first_panel, size_t num_panels,
                                   std::span<float* const> out) const {
-  const bool one_projection = spec().form != FeatureForm::kProduct &&
-                              spec().form != FeatureForm::kRandomProduct &&
-                              spec().form != FeatureForm::kCosineExponential &&
-                              spec().transform != InputTransform::kAdditive;
-  if (inverse_bandwidths.size() == 1 || !one_projection) {
+  if (x.sparse != nullptr) {
+    return SparseFeaturesAt(*x.sparse, inverse_bandwidths, first_panel, num_panels, out);
+  }
+  if (inverse_bandwidths.size() == 1 || !has_one_projection()) {
     for (size_t k = 0; k < out.size(); ++k) {
       Features(x, inverse_bandwidths[k], first_panel, num_panels, out[k]);
     }
     return;
   }
-  const ConstMatrixView z = Transformed(x, 1);
+  const ConstMatrixView z = Transformed(x.dense, 1);
   VisitPanels(first_panel, num_panels, [&](const FeaturePanels& visited, uint64_t first) {
     FeaturePanels panels = visited;
     // The last output holds the projections until all others are made from them.
@@ -173,24 +192,29 @@ void RandomFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inve
   });
 }
 
-void RandomFeatureMap::AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block,
+void RandomFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
                                size_t num_panels, const float* coefficients, size_t num_outputs,
                                double* sums) const {
   const float scale = Scale(inverse_bandwidth);
-  const ConstMatrixView z = Transformed(x, scale);
+  const ConstMatrixView z = x.sparse != nullptr ? x.dense : Transformed(x.dense, scale);
   const size_t count = x.rows * num_outputs;
   const std::span<double> block_sums = ThreadSums(count);
   for (size_t p = 0; p < num_panels; p += kPanelsPerBlock) {
     const uint64_t block = first_block + p / kPanelsPerBlock;
     const size_t in_block = std::min(kPanelsPerBlock, num_panels - p);
     const float* block_coefficients = coefficients + p * num_outputs * kPanelWidth;
-    if (const float* kept = CachedBlock(block)) {
+    const float* kept = x.sparse != nullptr ? nullptr : CachedBlock(block);
+    if (kept != nullptr) {
       FeaturePanels panels = Panels(kept, kept + FrequenciesPerBlock(), 0, in_block);
       panels.inverse_bandwidth = scale;
       PanelSums(panels, z, block_coefficients, num_outputs, block_sums.data());
     } else {
       const std::span<float> features = ThreadFeatures(in_block * x.rows * kPanelWidth);
-      FeaturesOf(z, scale, block * kPanelsPerBlock, in_block, features.data());
+      if (x.sparse != nullptr) {
+        Features(x, inverse_bandwidth, block * kPanelsPerBlock, in_block, features.data());
+      } else {
+        FeaturesOf(z, scale, block * kPanelsPerBlock, in_block, features.data());
+      }
       FeatureSums(features.data(), in_block, x.rows, block_coefficients, num_outputs,
                   block_sums.data());
     }

@@ -28,18 +28,20 @@ class RandomFeatureMap final : public FeatureMap {
   // budget may be null: nothing is kept. max_features bounds the blocks that can be kept.
   RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim, uint64_t max_features,
                    FeatureCacheBudget* budget);
+  // Coordinate i of these features is coordinate ids[i] of the others. ids: increasing, in memory
+  // that outlives this.
+  RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, std::span<const uint64_t> ids);
   ~RandomFeatureMap() override;
 
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
   // As PanelSums defines it where a block is kept.
-  void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
+  void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
                const float* coefficients, size_t num_outputs, double* sums) const override;
-  void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
+  void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
                 float* out) const override;
   // The projections are computed once where the form allows it.
-  void FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
-                  uint64_t first_panel, size_t num_panels,
-                  std::span<float* const> out) const override;
+  void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths, uint64_t first_panel,
+                  size_t num_panels, std::span<float* const> out) const override;
   const RandomFeatureMap* AsRandom() const override { return this; }
 
   // Calls visit(panels, first_panel) with the frequencies and lanes, at bandwidth 1, of panels
@@ -65,15 +67,29 @@ class RandomFeatureMap final : public FeatureMap {
   void Generate(uint64_t first_panel, size_t num_panels, float* frequencies, float* lanes) const;
   FeaturePanels Panels(const float* frequencies, const float* lanes, uint64_t first_panel,
                        size_t num_panels) const;
+  float TransformParameter(float inverse_bandwidth) const;
   // Inputs as the kernel sees them: x itself, or memory of this thread until the next call.
   ConstMatrixView Transformed(ConstMatrixView x, float inverse_bandwidth) const;
   float Scale(float inverse_bandwidth) const {
     return inverse_bandwidth * static_cast<float>(spec().frequency_scale);
   }
+  // True if all bandwidths can share a projection.
+  bool has_one_projection() const;
+  // Lists of frequencies at all inputs, [input][16], that visited panels have.
+  size_t FrequencyLists(const FeaturePanels& visited) const {
+    const size_t panels =
+        (visited.first_wave + visited.num_panels + visited.waves - 1) / visited.waves;
+    return panels * spec().factors() * spec().transformed_dim(1);
+  }
+  // sparse_features.cc
+  std::vector<float> TransformedRows(const SparseRows& x, float inverse_bandwidth) const;
+  void SparseFeaturesAt(const SparseRows& x, std::span<const float> inverse_bandwidths,
+                        uint64_t first_panel, size_t num_panels, std::span<float* const> out) const;
   // Of transformed rows.
   void FeaturesOf(ConstMatrixView z, float scale, uint64_t first_panel, size_t num_panels,
                   float* out) const;
 
+  const Coordinates inputs_;
   const size_t terms_;
   const uint64_t max_features_;
   FeatureCacheBudget* const budget_;

@@ -155,13 +155,13 @@ FeaturePanels StructuredFeatureMap::Panels(uint64_t first_panel, size_t num_pane
           .first_wave = static_cast<size_t>(first_panel % spec().waves())};
 }
 
-void StructuredFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
+void StructuredFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths,
                                       uint64_t first_panel, size_t num_panels,
                                       std::span<float* const> out) const {
   thread_local std::vector<float> lanes;
   lanes.resize(std::max(lanes.size(), num_panels * kPanelWidth));
   // The last output holds the projections until all others are made from them.
-  ProjectionsOf(x, first_panel, num_panels, out.back());
+  ProjectionsOf(x.dense, first_panel, num_panels, out.back());
   FeaturePanels panels = Panels(first_panel, num_panels, 1, lanes.data());
   for (size_t k = 0; k < out.size(); ++k) {
     panels.inverse_bandwidth = inverse_bandwidths[k] * static_cast<float>(spec().frequency_scale);
@@ -169,12 +169,12 @@ void StructuredFeatureMap::FeaturesAt(ConstMatrixView x, std::span<const float> 
   }
 }
 
-void StructuredFeatureMap::Features(ConstMatrixView x, float inverse_bandwidth,
-                                    uint64_t first_panel, size_t num_panels, float* out) const {
+void StructuredFeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,
+                                    size_t num_panels, float* out) const {
   FeaturesAt(x, {&inverse_bandwidth, 1}, first_panel, num_panels, {&out, 1});
 }
 
-void StructuredFeatureMap::AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block,
+void StructuredFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
                                    size_t num_panels, const float* coefficients, size_t num_outputs,
                                    double* sums) const {
   thread_local std::vector<float> features;

@@ -23,6 +23,7 @@ namespace kernelstream {
 //
 // A group keeps 16 bytes for each frequency while the budget lasts, else its draws are made anew at
 // each use, with the same bits.
+// Dense inputs only.
 class StructuredFeatureMap final : public FeatureMap {
  public:
   // As MakeFeatureMap. spec.sampler is kStructured.
@@ -32,13 +33,12 @@ class StructuredFeatureMap final : public FeatureMap {
 
   // Features of another number of inputs are others: see SamplerEntry::fixes_dimension.
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
-  void AddSums(ConstMatrixView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
+  void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
                const float* coefficients, size_t num_outputs, double* sums) const override;
-  void Features(ConstMatrixView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
+  void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
                 float* out) const override;
-  void FeaturesAt(ConstMatrixView x, std::span<const float> inverse_bandwidths,
-                  uint64_t first_panel, size_t num_panels,
-                  std::span<float* const> out) const override;
+  void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths, uint64_t first_panel,
+                  size_t num_panels, std::span<float* const> out) const override;
   // The same frequencies, written out; nothing of them is kept.
   const RandomFeatureMap* AsRandom() const override { return &written_out_; }
   int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }

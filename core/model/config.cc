@@ -211,6 +211,35 @@ absl::Status CompleteVariance(Task task, const Kernel& kernel, ModelConfig& conf
   return absl::OkStatus();
 }
 
+// Indices without a bound leave no room for what is kept per input.
+absl::Status CompleteHashed(ModelConfig& config) {
+  if (!config.hashed) return absl::OkStatus();
+  const auto refused = [](absl::string_view field, absl::string_view why) {
+    return InvalidField(field, absl::StrCat("with input.hashed ", why, "; leave it out"));
+  };
+  if (config.dimension != 0) return refused("input.dimension", "there is no dimension");
+  if (config.standardize == Standardize::kOn) {
+    return refused("standardize", "inputs are used as they come");
+  }
+  if (config.input_metric != InputMetric::kAuto && config.input_metric != InputMetric::kOff) {
+    return refused("input_metric", "no metric is learned");
+  }
+  if (config.variance.method == VarianceMethod::kTestPoints) {
+    return InvalidField("variance.method",
+                        "with input.hashed there are no test points, which have a dimension; take "
+                        "EXACT");
+  }
+  if (!config.sampler.empty() && config.sampler != "iid") {
+    return InvalidField("sampler", absl::StrCat("with input.hashed frequencies are drawn one by "
+                                                "one; sampler is \"",
+                                                Shortened(config.sampler), "\", expected iid"));
+  }
+  config.sampler = "iid";
+  config.standardize = Standardize::kOff;
+  config.input_metric = InputMetric::kOff;
+  return absl::OkStatus();
+}
+
 // AUTO stays where the data decides; OFF where a learned metric cannot apply.
 absl::Status CompleteMetric(Task task, bool bandwidth_given, const Kernel& kernel,
                             ModelConfig& config) {
@@ -258,6 +287,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
                                      "\" takes counts or shares, whose zero has a meaning: they "
                                      "cannot be standardized; leave standardize out"));
   }
+  if (absl::Status s = CompleteHashed(config); !s.ok()) return s;
   const bool chooses_penalty = !config.l2_penalty.has_value();
   if (absl::Status s = CompleteRule((*loss)->task(), config); !s.ok()) return s;
   if (chooses_penalty) {

@@ -39,13 +39,23 @@ void Add(Digest128& digest, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) Add(digest, text);
 }
 
+// As 32-bit words where they all fit.
+void AddIndices(Digest128& digest, std::span<const uint64_t> indices) {
+  if (!indices.empty() && indices.back() > UINT32_MAX) {
+    digest.Add(indices.data(), indices.size_bytes());
+    return;
+  }
+  const std::vector<uint32_t> narrow(indices.begin(), indices.end());
+  digest.Add(narrow.data(), narrow.size() * sizeof(uint32_t));
+}
+
 void Add(Digest128& digest, const SampleBatch& batch) {
   digest.AddU64(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
     const RowView row = batch.row(i);
     digest.AddU64(row.values.size() * 2 + (row.sparse ? 1 : 0));
     digest.Add(row.values.data(), row.values.size_bytes());
-    digest.Add(row.indices.data(), row.indices.size_bytes());
+    AddIndices(digest, row.indices);
     const TargetView target = batch.target(i);
     digest.AddDouble(target.value);
     Add(digest, target.label);
@@ -88,6 +98,7 @@ void Add(Digest128& digest, const ModelConfig& config) {
   digest.AddU64(config.replay.reservoir_rows);
   digest.AddU64(static_cast<uint64_t>(config.replay.order));
   digest.AddU64(config.memory_mib);
+  if (config.hashed) digest.AddU64(1);
 }
 
 void Add(Digest128& digest, const DecayedMean& mean) {

@@ -86,6 +86,7 @@ struct ModelConfig {
   ComponentConfig loss;
   ComponentConfig kernel;  // default gaussian
   uint32_t dimension = 0;  // stays 0: taken from the first row
+  bool hashed = false;     // no dimension: any index below 2^64
   Standardize standardize = Standardize::kAuto;
   std::vector<std::string> labels;
   uint32_t max_labels = 0;  // default 1000

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/field_error.h"
 #include "core/model/text.h"
 
@@ -26,58 +27,88 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   auto made_kernel = MakeUnitKernel(config.kernel);
   if (!made_kernel.ok()) return made_kernel.status();
   rules->kernel_ = *std::move(made_kernel);
+  rules->hashed_ = config.hashed;
   return std::unique_ptr<const RowRules>(std::move(rules));
 }
 
-absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
+absl::Status RowRules::CheckShape(absl::string_view model, uint32_t dimension,
                                   const RowView& row) const {
-  const absl::string_view kind = row.sparse ? "sparse" : "dense";
-  const std::string where = absl::StrCat("features.", kind);
   if (!row.sparse) {
-    if (row.values.empty()) {
+    constexpr absl::string_view kField = "features.dense.values";
+    if (row.values.empty() && !hashed_) {
       return InvalidField(
-          absl::StrCat(where, ".values"),
+          kField,
           absl::StrCat("model \"", model, "\": the row has no values; send ",
                        dimension == 0 ? std::string("at least one") : absl::StrCat(dimension)));
     }
     if (dimension == 0 && row.values.size() > kMaxInputDimension) {
-      return InvalidField(absl::StrCat(where, ".values"),
+      return InvalidField(kField,
                           absl::StrCat("model \"", model, "\": the row has ", row.values.size(),
                                        " values; at most ", kMaxInputDimension, " are possible"));
     }
     if (dimension != 0 && row.values.size() != dimension) {
-      return InvalidField(
-          absl::StrCat(where, ".values"),
-          absl::StrCat("model \"", model, "\" takes ", dimension, " values per row; this row has ",
-                       row.values.size(), ". Send ", dimension));
+      return InvalidField(kField, absl::StrCat("model \"", model, "\" takes ", dimension,
+                                               " values per row; this row has ", row.values.size(),
+                                               ". Send ", dimension));
     }
-  } else {
-    const uint32_t limit = dimension != 0 ? dimension : kMaxInputDimension;
-    for (size_t i = 0; i < row.indices.size(); ++i) {
-      if (row.indices[i] >= limit) {
-        return InvalidField(absl::StrCat(where, ".indices[", i, "]"),
-                            absl::StrCat("model \"", model, "\": index ", row.indices[i],
-                                         " is out of range; indices run from 0 to ", limit - 1));
-      }
-      if (i > 0 && row.indices[i] <= row.indices[i - 1]) {
-        return InvalidField(
-            absl::StrCat(where, ".indices[", i, "]"),
-            absl::StrCat(
-                "model \"", model, "\": index ", row.indices[i], " follows ", row.indices[i - 1],
-                "; indices must be strictly increasing. Sort them and add repeated ones up"));
-      }
+    return absl::OkStatus();
+  }
+  if (row.named && !hashed_) {
+    return InvalidField("features.named",
+                        absl::StrCat("model \"", model,
+                                     "\" takes no named rows: it was created without "
+                                     "input.hashed. Send dense or sparse rows, or create a model "
+                                     "with input.hashed"));
+  }
+  if (hashed_ && row.values.size() > kMaxInputDimension) {
+    return InvalidField(row.named ? "features.named" : "features.sparse.values",
+                        absl::StrCat("model \"", model, "\": the row has ", row.values.size(),
+                                     " values; at most ", kMaxInputDimension, " are possible"));
+  }
+  const uint32_t limit = dimension != 0 ? dimension : kMaxInputDimension;
+  for (size_t i = 0; i < row.indices.size(); ++i) {
+    const auto invalid = [&](absl::string_view message) {
+      return InvalidField(absl::StrCat("features.sparse.indices[", i, "]"),
+                          absl::StrCat("model \"", model, "\": index ", row.indices[i], message));
+    };
+    if (!hashed_ && row.indices[i] >= limit) {
+      return invalid(absl::StrCat(
+          " is out of range; indices run from 0 to ", limit - 1,
+          dimension != 0 ? "" : ". Create the model with input.hashed for any index below 2^64"));
+    }
+    if (i > 0 && row.indices[i] <= row.indices[i - 1]) {
+      return invalid(absl::StrCat(
+          " follows ", row.indices[i - 1],
+          "; indices must be strictly increasing. Sort them and add repeated ones up"));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
+                                  const RowView& row) const {
+  if (absl::Status status = CheckShape(model, dimension, row); !status.ok()) return status;
+  const absl::string_view prefix = row.sparse ? "features.sparse." : "features.dense.";
   for (size_t i = 0; i < row.values.size(); ++i) {
     const float value = row.values[i];
     if (!(std::abs(value) <= kLargestInput)) {  // also NaN
-      return InvalidField(absl::StrCat(where, ".values[", i, "]"),
-                          absl::StrCat("model \"", model, "\": value is ", value,
-                                       "; expected a finite number up to ", kLargestInput,
-                                       " in size. Fix or leave out the row"));
+      return InvalidField(
+          row.named ? "features.named.numbers" : absl::StrCat(prefix, "values[", i, "]"),
+          absl::StrCat("model \"", model, "\": value is ", value,
+                       "; expected a finite number up to ", kLargestInput,
+                       " in size. Fix or leave out the row"));
     }
   }
-  return PrefixField(absl::StrCat(where, "."), kernel_->CheckInput(row.values));
+  absl::Status status = kernel_->CheckInput(row.values);
+  if (status.ok() || !row.named) return PrefixField(prefix, status);
+  // The values are in the order of hashes, in which nobody counts.
+  return InvalidField("features.named.numbers",
+                      absl::StrReplaceAll(status.message(), {{FieldPathOf(status), "a number"}}));
+}
+
+uint32_t RowRules::DimensionWith(uint32_t dimension, const RowView& row) const {
+  return dimension != 0 || row.sparse || hashed_ ? dimension
+                                                 : static_cast<uint32_t>(row.values.size());
 }
 
 absl::Status RowRules::CheckKind(absl::string_view model, const TargetView& target) const {

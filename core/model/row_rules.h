@@ -24,7 +24,8 @@ class RowRules {
   static absl::StatusOr<std::unique_ptr<const RowRules>> Create(const ModelConfig& config);
 
   // Finite values of sane size, right number of them, sorted indices, kernel's domain. `dimension`:
-  // 0 while it is open. INVALID_ARGUMENT with a path from "features" on
+  // 0 while it is open, and with hashed inputs, which alone may be named. INVALID_ARGUMENT with a
+  // path from "features" on
   // ("features.dense.values[7]"). `model` is named in the message.
   absl::Status CheckInput(absl::string_view model, uint32_t dimension, const RowView& row) const;
   // A target of the kind that the loss takes, and nothing else: none for kNovelty (a target that is
@@ -38,6 +39,8 @@ class RowRules {
                            uint32_t targets, std::span<const TargetScaling> scales) const;
   // Values of a regression's target: 1, or those of the vector. 0 for other targets.
   static uint32_t NumTargets(const TargetView& target);
+  // The dimension of a model whose first dense row is `row`: `dimension` if that is not open.
+  uint32_t DimensionWith(uint32_t dimension, const RowView& row) const;
   // The label that a classification target stands for, canonically: its text, or the number's
   // shortest decimal form.
   static std::string CanonicalLabel(const TargetView& target);
@@ -46,11 +49,13 @@ class RowRules {
 
  private:
   RowRules() = default;
+  absl::Status CheckShape(absl::string_view model, uint32_t dimension, const RowView& row) const;
   absl::Status CheckKind(absl::string_view model, const TargetView& target) const;
   absl::Status CheckNumbers(absl::string_view model, const TargetView& target, uint32_t targets,
                             std::span<const TargetScaling> scales) const;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
+  bool hashed_ = false;
 };
 
 }  // namespace kernelstream

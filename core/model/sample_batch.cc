@@ -27,10 +27,15 @@ void SampleBatch::AddDense(std::span<const float> values) {
   std::copy(values.begin(), values.end(), AddDense(values.size()));
 }
 
-void SampleBatch::AddSparse(std::span<const uint32_t> indices, std::span<const float> values) {
+void SampleBatch::AddSparse(std::span<const uint64_t> indices, std::span<const float> values) {
   std::copy(values.begin(), values.end(), AddDense(values.size()));
   indices_.insert(indices_.end(), indices.begin(), indices.end());
   rows_.back().sparse = true;
+}
+
+void SampleBatch::AddNamed(std::span<const uint64_t> indices, std::span<const float> values) {
+  AddSparse(indices, values);
+  rows_.back().named = true;
 }
 
 SampleBatch::Row& SampleBatch::WithoutTarget() {
@@ -76,6 +81,7 @@ void SampleBatch::AppendRow(const SampleBatch& from, size_t i) {
   const RowView source = from.row(i);
   if (source.sparse) {
     AddSparse(source.indices, source.values);
+    rows_.back().named = source.named;
   } else {
     AddDense(source.values);
   }
@@ -110,6 +116,7 @@ RowView SampleBatch::row(size_t i) const {
   const Row& row = rows_[i];
   RowView view;
   view.sparse = row.sparse;
+  view.named = row.named;
   view.values = {values_.data() + row.values_begin, row.values_count};
   if (row.sparse) view.indices = {indices_.data() + row.indices_begin, row.values_count};
   return view;
@@ -135,7 +142,7 @@ TargetView SampleBatch::target(size_t i) const {
 
 size_t SampleBatch::bytes() const {
   return rows_.size() * sizeof(Row) + values_.size() * sizeof(float) +
-         indices_.size() * sizeof(uint32_t) + labels_.size() +
+         indices_.size() * sizeof(uint64_t) + labels_.size() +
          target_values_.size() * sizeof(double);
 }
 

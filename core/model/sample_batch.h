@@ -17,9 +17,12 @@ namespace kernelstream {
 struct RowView {
   bool sparse = false;
   std::span<const float> values;
-  std::span<const uint32_t> indices;
+  std::span<const uint64_t> indices;
+  // Sparse: the indices are hashes of names (core/base/named_input.h).
+  bool named = false;
 
-  // Smallest number of inputs that holds the row: values.size(), or the largest index + 1.
+  // Smallest number of inputs that holds the row: values.size(), or the largest index + 1, which
+  // has to be below 2^64.
   size_t MinDimension() const {
     if (!sparse) return values.size();
     return indices.empty() ? 0 : size_t{indices.back()} + 1;
@@ -65,7 +68,9 @@ class SampleBatch {
   // the pointer is good until the next change.
   float* AddDense(size_t num_values);
   void AddDense(std::span<const float> values);
-  void AddSparse(std::span<const uint32_t> indices, std::span<const float> values);
+  void AddSparse(std::span<const uint64_t> indices, std::span<const float> values);
+  // The same, named.
+  void AddNamed(std::span<const uint64_t> indices, std::span<const float> values);
   // About the row added last; a target takes the place of the one before it.
   void SetTarget(double value);
   void SetLabel(absl::string_view label);
@@ -91,7 +96,7 @@ class SampleBatch {
     size_t target_begin;   // of a label in labels_, of a vector in target_values_
     uint32_t target_size;  // likewise
     float weight;
-    bool sparse;
+    bool sparse, named;
     TargetKind kind;
     Population population;
   };
@@ -100,7 +105,7 @@ class SampleBatch {
 
   std::vector<Row> rows_;
   std::vector<float> values_;
-  std::vector<uint32_t> indices_;
+  std::vector<uint64_t> indices_;
   std::string labels_;
   std::vector<double> target_values_;
 };

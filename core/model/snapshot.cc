@@ -20,6 +20,7 @@ constexpr uint64_t kWorkOfDraw = 32;
 
 size_t Snapshot::DimensionFor(const SampleBatch& rows) const {
   size_t dimension = features_->input_dim();
+  if (hashed_) return dimension;
   for (size_t i = 0; i < rows.size(); ++i) {
     dimension = std::max(dimension, rows.row(i).MinDimension());
   }
@@ -28,6 +29,12 @@ size_t Snapshot::DimensionFor(const SampleBatch& rows) const {
 
 uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
   if (features_ == nullptr) return rows.size() * num_outputs_;
+  if (hashed_) {
+    uint64_t values = 0;
+    for (size_t i = 0; i < rows.size(); ++i) values += rows.row(i).values.size();
+    return num_features_ *
+           (values * (1 + kWorkOfDraw) + rows.size() * (kWorkOfCosine + num_outputs_));
+  }
   const uint64_t dimension = DimensionFor(rows);
   const uint64_t projected = dimension / features_->spec().waves();  // for one feature
   const uint64_t needed = num_features_ * projected;
@@ -38,6 +45,25 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
   const uint64_t drawn = needed - std::min(needed, kept);
   return rows.size() * num_features_ * (projected + kWorkOfCosine + num_outputs_) +
          kWorkOfDraw * drawn;
+}
+
+void Snapshot::TakeInputs(const SampleBatch& rows, size_t first, size_t count, size_t dimension,
+                          const LearnedMetric& metric, TileInputs& out) const {
+  if (hashed_) {
+    out.sparse = MakeSparseRows(count, [&](size_t i) { return rows.row(first + i); });
+    out.x = out.sparse;
+    return;
+  }
+  out.scaled.resize(std::max(out.scaled.size(), count * dimension));
+  for (size_t i = 0; i < count; ++i) {
+    scaling_->Apply(rows.row(first + i), dimension, out.scaled.data() + i * dimension);
+  }
+  const ConstMatrixView x(out.scaled.data(), count, dimension);
+  out.x = x;
+  if (metric.is_identity()) return;
+  out.mapped.resize(std::max(out.mapped.size(), count * dimension));
+  metric.Apply(x, out.mapped.data());
+  out.x = ConstMatrixView(out.mapped.data(), count, dimension);
 }
 
 void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) const {
@@ -55,27 +81,18 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
   const auto inverse_bandwidth = static_cast<float>(inverse_bandwidth_);
   const size_t tiles = (rows.size() + kRowsPerTile - 1) / kRowsPerTile;
   executor.ParallelFor(tiles, [&](size_t tile) {
-    thread_local std::vector<float> x, mapped;
+    thread_local TileInputs inputs;
     thread_local std::vector<double> sums;
     const size_t first = tile * kRowsPerTile;
     const size_t count = std::min(kRowsPerTile, rows.size() - first);
-    x.resize(std::max(x.size(), count * dimension));
-    for (size_t i = 0; i < count; ++i) {
-      scaling_->Apply(rows.row(first + i), dimension, x.data() + i * dimension);
-    }
-    ConstMatrixView inputs(x.data(), count, dimension);
-    if (!metric_->is_identity()) {
-      mapped.resize(std::max(mapped.size(), count * dimension));
-      metric_->Apply(inputs, mapped.data());
-      inputs = {mapped.data(), count, dimension};
-    }
+    TakeInputs(rows, first, count, dimension, *metric_, inputs);
     double* const scores = out + first * outputs;
     std::fill(scores, scores + count * outputs, 0.0);
     for (size_t c = 0; c < chunks.size(); ++c) {
       const FeatureChunk chunk = chunks[c];
       sums.assign(count * outputs, 0.0);
       features->AddSums(
-          inputs, inverse_bandwidth, chunk.first_panel / kPanelsPerBlock, chunk.num_panels,
+          inputs.x, inverse_bandwidth, chunk.first_panel / kPanelsPerBlock, chunk.num_panels,
           coefficients_.data() + chunk.first_panel * outputs * kPanelWidth, outputs, sums.data());
       for (size_t i = 0; i < count * outputs; ++i) scores[i] += sums[i];
     }
@@ -163,17 +180,14 @@ void Snapshot::Assess(const SampleBatch& rows, Executor& executor, RowUncertaint
   executor.ParallelFor(tiles, [&](size_t tile) {
     const size_t first = tile * kRowsPerTile;
     const size_t count = std::min(kRowsPerTile, rows.size() - first);
-    std::vector<float> x(count * dimension), mapped(count * dimension);
-    for (size_t i = 0; i < count; ++i) {
-      scaling_->Apply(rows.row(first + i), dimension, x.data() + i * dimension);
-    }
-    variance_metric_->Apply({x.data(), count, dimension}, mapped.data());
+    TileInputs inputs;
+    TakeInputs(rows, first, count, dimension, *variance_metric_, inputs);
     const auto features = [&](const std::shared_ptr<const FeatureMap>& map) {
       std::vector<float> values;
       if (map == nullptr) return values;
       values.resize(panels * count * kPanelWidth);
-      map->Features({mapped.data(), count, dimension},
-                    static_cast<float>(variance_inverse_bandwidth_), 0, panels, values.data());
+      map->Features(inputs.x, static_cast<float>(variance_inverse_bandwidth_), 0, panels,
+                    values.data());
       return values;
     };
     const std::vector<float> one = features(first_map), two = features(second_map);

@@ -19,6 +19,7 @@
 #include "core/model/row_rules.h"
 #include "core/model/sample_batch.h"
 #include "core/model/scaling.h"
+#include "core/model/sparse_inputs.h"
 #include "core/model/validation.h"
 #include "core/model/variance_estimator.h"
 
@@ -65,8 +66,9 @@ class Snapshot final : public RefCounted {
  public:
   // Rows -> scores. out: [rows.size()][num_outputs()], score space. Rows must have passed
   // RowRules::CheckInput; a sparse index beyond the dimension is evaluated like any other
-  // (frequencies are a pure function of the coordinate). A row's scores do not depend on the other
-  // rows, the executor, or the feature cache. Uses thread-local scratch. Always finite.
+  // (frequencies are a pure function of the coordinate). Hashed inputs: time for a row's own
+  // values. A row's scores do not depend on the other rows, the executor, or the feature cache.
+  // Uses thread-local scratch. Always finite.
   void Score(const SampleBatch& rows, Executor& executor, double* out) const;
 
   // What Score(rows) takes, in multiply-adds, roughly: to decide where to run it. Frequencies that
@@ -115,6 +117,15 @@ class Snapshot final : public RefCounted {
       : loss_(std::move(loss)), table_(std::move(table)) {}
   // Of target k; the identity before any row.
   TargetScaling ScalingOf(size_t k) const;
+  // One tile of rows as features take them; x points into it.
+  struct TileInputs {
+    std::vector<float> scaled, mapped;
+    SparseRows sparse;
+    InputsView x;
+  };
+  // Under `metric`. dimension: of dense inputs.
+  void TakeInputs(const SampleBatch& rows, size_t first, size_t count, size_t dimension,
+                  const LearnedMetric& metric, TileInputs& out) const;
   // Inputs that frequencies are needed for: the model's, or more where a sparse row has more.
   size_t DimensionFor(const SampleBatch& rows) const;
 
@@ -122,6 +133,7 @@ class Snapshot final : public RefCounted {
   std::shared_ptr<const LabelTable> table_;
   std::shared_ptr<const FeatureMap> features_;  // null while warming up
   std::shared_ptr<const InputScaling> scaling_;
+  bool hashed_ = false;
   std::shared_ptr<const LearnedMetric> metric_;  // null while warming up
   std::vector<float> coefficients_;              // [panel][output][16]
   double coefficient_scale_ = 1;

@@ -49,6 +49,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->num_outputs_ = shown.state().num_outputs;
   snapshot->fingerprint_ = impl_->CurrentFingerprint();
   snapshot->scaling_ = impl_->scaling();
+  snapshot->hashed_ = impl_->hashed();
   Impl::Served served = shown.ServedModel();
   if (with_waiting != nullptr) impl_->AddNotServed(served);
   snapshot->features_ = std::move(served.features);

@@ -179,13 +179,7 @@ void Trainer::Impl::PlanWork(CandidateFilter takes_part, Work& work) {
     }
     if (stream.bandwidths.empty()) continue;
     stream.stream = &streams_.at(generation.id);
-    if (stream.stream->metric->is_identity()) {
-      stream.x = work.x;
-    } else {
-      stream.inputs.resize(work.x.rows * work.x.cols);
-      stream.stream->metric->Apply(work.x, stream.inputs.data());
-      stream.x = {stream.inputs.data(), work.x.rows, work.x.cols};
-    }
+    stream.x = UnderMetric(*stream.stream, work.x, stream.inputs);
     work.streams.push_back(std::move(stream));
   }
 }

@@ -14,6 +14,8 @@ namespace {
 
 // Held-out rows, the last ones, that the served threshold of a novelty model is taken from.
 constexpr size_t kThresholdRows = 2048;
+// Hashed inputs: of the warm-up rows that parameters are chosen from, as a matrix (64 MiB).
+constexpr size_t kMostCompactValues = size_t{1} << 24;
 
 // Target k of all rows, as it was sent.
 std::vector<double> TargetColumn(const SampleBatch& rows, size_t k) {
@@ -232,6 +234,16 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
 }
 
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
+  if (loss_->task() == Task::kRegression) {
+    for (size_t k = 0; k < state_.num_outputs; ++k) {
+      const TargetScaling target = TargetScaling::FromTargets(TargetColumn(rows, k));
+      state_.target_offsets.push_back(target.offset);
+      state_.target_scales.push_back(target.scale);
+    }
+  }
+  if (config_.hashed) {
+    return ChooseParameters(MakeCompactRows(rows, kMostCompactValues).x);
+  }
   const size_t dimension = state_.input_dim;
   std::vector<float> inputs(rows.size() * dimension);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -248,15 +260,11 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     scaling.Apply(rows.row(i), dimension, inputs.data() + i * dimension);
   }
-  state_.constant_inputs = AllRowsEqual(x);
-  if (loss_->task() == Task::kRegression) {
-    for (size_t k = 0; k < state_.num_outputs; ++k) {
-      const TargetScaling target = TargetScaling::FromTargets(TargetColumn(rows, k));
-      state_.target_offsets.push_back(target.offset);
-      state_.target_scales.push_back(target.scale);
-    }
-  }
+  ChooseParameters(x);
+}
 
+void Trainer::Impl::ChooseParameters(ConstMatrixView x) {
+  state_.constant_inputs = AllRowsEqual(x);
   ComponentConfig chosen = config_.kernel;
   ChooseKernelParameters(x, chosen);
   state_.kernel_parameters = chosen.parameters;

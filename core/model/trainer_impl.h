@@ -14,6 +14,7 @@
 #include "core/model/learned_metric.h"
 #include "core/model/reservoir.h"
 #include "core/model/scaling.h"
+#include "core/model/sparse_inputs.h"
 #include "core/model/trainer.h"
 #include "core/model/update_rule.h"
 #include "core/model/variance_estimator.h"
@@ -70,6 +71,7 @@ class Trainer::Impl {
   std::shared_ptr<const Loss> loss() const { return loss_; }
   std::shared_ptr<const LabelTable> label_table() const { return table_; }
   std::shared_ptr<const InputScaling> scaling() const { return scaling_; }
+  bool hashed() const { return config_.hashed; }
 
  private:
   // Candidates of one bandwidth on one stream share features and Gram matrix.
@@ -84,18 +86,23 @@ class Trainer::Impl {
   struct StreamWork {
     const Stream* stream = nullptr;
     std::vector<float> inputs;  // [rows][input_dim], under the metric
-    ConstMatrixView x;
+    InputsView x;
     std::vector<BandwidthWork> bandwidths;
   };
-  // A mini-batch after checks and scaling, and what is computed from it.
+  // A mini-batch after checks and scaling, and what is computed from it. Stays where it is: x
+  // points into it.
   struct Work {
+    Work() = default;
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
     std::vector<size_t> rows;     // indices into the batch
     std::vector<double> targets;  // as the loss sees them, [rows][targets_per_row]
     size_t targets_per_row = 1;
     std::vector<double> weights;      // as learning counts rows
     std::vector<double> row_weights;  // as they were sent
     std::vector<float> inputs;        // [rows][input_dim], scaled
-    ConstMatrixView x;
+    SparseRows sparse_inputs;         // in place of these, hashed inputs
+    InputsView x;                     // of either
     std::vector<StreamWork> streams;
     // By candidate, empty for those that do not take part: [rows][num_outputs].
     std::vector<std::vector<double>> last_scores, average_scores;
@@ -127,6 +134,8 @@ class Trainer::Impl {
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);
   void FinishWarmUp();
   void ChooseScales(const SampleBatch& rows);
+  // x: warm-up rows, scaled.
+  void ChooseParameters(ConstMatrixView x);
   // DATA_LOSS: a warmed-up state that cannot be computed with.
   absl::Status CheckWarmState() const;
   // Makes what follows from the state of a warmed-up trainer.
@@ -147,6 +156,8 @@ class Trainer::Impl {
   // Rows whose targets can be learned; adds new labels and outputs.
   void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Rows kind, Work& work);
   void TakeInputs(const SampleBatch& batch, Work& work);
+  // work.x under the stream's metric; memory: what it is written to unless that is the identity.
+  static InputsView UnderMetric(const Stream& stream, InputsView x, std::vector<float>& memory);
   void NoteDimension(const SampleBatch& batch, size_t row);
   // Standardised values or the label's index, appended to `out`. INVALID_ARGUMENT: not learnable.
   absl::Status AppendTargets(const TargetView& target, std::vector<double>& out);

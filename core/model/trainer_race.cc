@@ -208,13 +208,13 @@ void Trainer::Impl::MakeGenerations() {
     generation.metric_dim = static_cast<uint32_t>(dim);
     generation.first_row = state_.learned_since_warm;
     const std::vector<double> product = AverageGradientProduct(
-        model, work.x, form, *config_.seed ^ generation.id, *options_.executor);
+        model, work.x.dense, form, *config_.seed ^ generation.id, *options_.executor);
     generation.metric = MetricRoot(product, dim, form);
     if (generation.metric.empty()) continue;
     const LearnedMetric metric(form, dim, generation.metric);
     const size_t count = std::min(kMedianRows, work.x.rows);
     std::vector<float> mapped(count * dim);
-    metric.Apply(work.x.Rows(work.x.rows - count, count), mapped.data());
+    metric.Apply(work.x.dense.Rows(work.x.rows - count, count), mapped.data());
     generation.median_distance = MedianDistance({mapped.data(), count, dim}, *kernel_) *
                                  state_.kernel_parameters.at("bandwidth_scale");
     made.push_back(std::move(generation));

@@ -100,6 +100,7 @@ absl::StatusOr<double> Trainer::Impl::LabelTarget(const TargetView& target) {
 }
 
 void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
+  if (config_.hashed) return;
   const RowView view = batch.row(row);
   if (!view.sparse && state_.dimension == 0) {
     state_.dimension = static_cast<uint32_t>(view.values.size());
@@ -167,12 +168,26 @@ bool Trainer::Impl::IsHeldOut(size_t i) const {
 }
 
 void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
+  if (config_.hashed) {
+    work.sparse_inputs =
+        MakeSparseRows(work.rows.size(), [&](size_t i) { return batch.row(work.rows[i]); });
+    work.x = work.sparse_inputs;
+    return;
+  }
   const size_t dimension = state_.input_dim;
   work.inputs.resize(work.rows.size() * dimension);
   for (size_t i = 0; i < work.rows.size(); ++i) {
     scaling_->Apply(batch.row(work.rows[i]), dimension, work.inputs.data() + i * dimension);
   }
-  work.x = {work.inputs.data(), work.rows.size(), dimension};
+  work.x = ConstMatrixView(work.inputs.data(), work.rows.size(), dimension);
+}
+
+InputsView Trainer::Impl::UnderMetric(const Stream& stream, InputsView x,
+                                      std::vector<float>& memory) {
+  if (stream.metric->is_identity()) return x;
+  memory.resize(x.rows * x.dense.cols);
+  stream.metric->Apply(x.dense, memory.data());
+  return ConstMatrixView(memory.data(), x.rows, x.dense.cols);
 }
 
 size_t Trainer::Impl::BlockRows() const {

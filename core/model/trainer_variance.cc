@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kFirstChoiceRows = 1024;
 
 // Features [0, num_features) of x: [panel][row][16].
-std::vector<float> FirstFeatures(const FeatureMap& map, ConstMatrixView x, double inverse_bandwidth,
+std::vector<float> FirstFeatures(const FeatureMap& map, InputsView x, double inverse_bandwidth,
                                  size_t num_features) {
   std::vector<float> features(num_features * x.rows);
   map.Features(x, static_cast<float>(inverse_bandwidth), 0, num_features / kPanelWidth,
@@ -41,10 +41,9 @@ void Trainer::Impl::StartVariance() {
     Work work;
     for (size_t i = 0; i < points.size(); ++i) work.rows.push_back(i);
     TakeInputs(points, work);
-    std::vector<float> mapped(work.x.rows * work.x.cols);
-    variance_stream_.metric->Apply(work.x, mapped.data());
+    std::vector<float> mapped;
     point_features =
-        FirstFeatures(*variance_stream_.features, {mapped.data(), work.x.rows, work.x.cols},
+        FirstFeatures(*variance_stream_.features, UnderMetric(variance_stream_, work.x, mapped),
                       1 / state_.variance_bandwidth, variance_->num_features());
   }
   variance_->Start(point_features);
@@ -78,9 +77,8 @@ void Trainer::Impl::ChooseVarianceKernel(bool event) {
 void Trainer::Impl::LearnVariance(const Work& work, std::span<const double> residuals,
                                   std::vector<ScoreInterval>* intervals) {
   const size_t rows = work.x.rows;
-  std::vector<float> mapped(rows * work.x.cols);
-  variance_stream_.metric->Apply(work.x, mapped.data());
-  const ConstMatrixView x(mapped.data(), rows, work.x.cols);
+  std::vector<float> mapped;
+  const InputsView x = UnderMetric(variance_stream_, work.x, mapped);
   const double inverse_bandwidth = 1 / state_.variance_bandwidth;
   const std::vector<float> first =
       FirstFeatures(*variance_stream_.features, x, inverse_bandwidth, variance_->num_features());

@@ -202,7 +202,8 @@ void AdditiveFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t 
                               ConstMatrixView x, float* out, size_t out_stride) {
   constexpr size_t kAdditiveRows = 2 * kTileRows, kAdditiveInputs = 64;
   constexpr size_t kStride = 2 * kAdditiveInputs;
-  HWY_ALIGN float waves[kAdditiveRows * kStride];
+  // Cosines and sines are summed apart, so that inputs of 0 between others change nothing.
+  HWY_ALIGN float waves[kAdditiveRows * kStride], sine_sums[kAdditiveRows * kPanelWidth];
   const size_t inputs = x.cols / 2;
   for (size_t p = 0; p < count; ++p) {
     FeaturePanels one = panels;
@@ -211,6 +212,8 @@ void AdditiveFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t 
     for (size_t row = 0; row < x.rows; row += kAdditiveRows) {
       const size_t rows = std::min(kAdditiveRows, x.rows - row);
       float* to = out + p * out_stride + row * kPanelWidth;
+      std::fill_n(to, rows * kPanelWidth, 0.0f);
+      std::fill_n(sine_sums, rows * kPanelWidth, 0.0f);
       for (size_t j = 0; j < inputs; j += kAdditiveInputs) {
         const size_t terms = std::min(kAdditiveInputs, inputs - j);
         for (size_t r = 0; r < rows; ++r) {
@@ -222,11 +225,12 @@ void AdditiveFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t 
         const Piece sines = {one, 0, 1, 0, 1, x.cols, inputs + j, terms, 0, false};
         ForEachTile<kTileRows>(rows, [&](size_t r, size_t tile) HWY_ATTR {
           const float* wave = waves + r * kStride;
-          float* tile_to = to + r * kPanelWidth;
-          FeaturesOfTile<false>(tile, cosines, wave, kStride, tile_to);
-          FeaturesOfTile<false>(tile, sines, wave + kAdditiveInputs, kStride, tile_to);
+          const size_t at = r * kPanelWidth;
+          FeaturesOfTile<false>(tile, cosines, wave, kStride, to + at);
+          FeaturesOfTile<false>(tile, sines, wave + kAdditiveInputs, kStride, sine_sums + at);
         });
       }
+      for (size_t i = 0; i < rows * kPanelWidth; ++i) to[i] += sine_sums[i];
       ApplyForm(panels, first + p, 1, rows, nullptr, to, 0, to, 0);
     }
   }

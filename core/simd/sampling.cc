@@ -17,6 +17,9 @@ using Wide = hn::Vec<WideTag>;
 using IntTag = hn::RebindToSigned<FloatTag>;
 using WordTag = hn::RebindToUnsigned<FloatTag>;
 
+// More than any coordinate / 4.
+constexpr uint64_t kNoGroup = ~uint64_t{0};
+
 constexpr float kInverseTwoPi = 0x1.45f306p-3f;
 
 // Philox state of several features: one 32-bit word in the low half of each 64-bit lane; the high
@@ -233,30 +236,32 @@ void EnterCells(const uint8_t* cells, int bits, uint32_t* words) {
 // cells may be null.
 template <class Quantile>
 void Sample(Quantile quantile, uint64_t key, uint64_t first_feature, size_t num_panels,
-            size_t input_dim, const uint8_t* cells, int cell_bits, float* out) {
+            Coordinates inputs, const uint8_t* cells, int cell_bits, float* out) {
   HWY_ALIGN uint32_t words[4][kPanelWidth];
   for (size_t p = 0; p < num_panels; ++p) {
-    for (size_t j = 0; j < input_dim; j += 4) {
-      PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, j / 4, words);
-      const size_t count = std::min<size_t>(4, input_dim - j);
-      for (size_t c = 0; c < count; ++c) {
-        if (cells != nullptr) {
-          EnterCells(cells, cell_bits, words[c]);
-          cells += kPanelWidth;
-        }
-        for (size_t i = 0; i < kPanelWidth; i += kLanes) {
-          hn::StoreU(quantile(UniformMinus(words[c] + i, 0.5f)), FloatTag(), out + i);
-        }
-        out += kPanelWidth;
+    uint64_t group = kNoGroup;
+    for (size_t n = 0; n < inputs.size; ++n) {
+      const uint64_t j = inputs[n];
+      if (j / 4 != group) {
+        group = j / 4;
+        PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, group, words);
       }
+      if (cells != nullptr) {
+        EnterCells(cells, cell_bits, words[j % 4]);
+        cells += kPanelWidth;
+      }
+      for (size_t i = 0; i < kPanelWidth; i += kLanes) {
+        hn::StoreU(quantile(UniformMinus(words[j % 4] + i, 0.5f)), FloatTag(), out + i);
+      }
+      out += kPanelWidth;
     }
   }
 }
 
 void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
-                     size_t input_dim, const uint8_t* cells, int cell_bits, float* out) {
+                     Coordinates inputs, const uint8_t* cells, int cell_bits, float* out) {
   const auto sample = [&](auto quantile) {
-    Sample(quantile, key, first_feature, num_panels, input_dim, cells, cell_bits, out);
+    Sample(quantile, key, first_feature, num_panels, inputs, cells, cell_bits, out);
   };
   switch (law) {
     case SpectralLaw::kNormal:
@@ -278,19 +283,22 @@ void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size
   }
 }
 
-void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,
+void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, Coordinates inputs,
                  const SignLayout& layout, float* out) {
   const FloatTag d;
   const WordTag dw;
   HWY_ALIGN uint32_t words[4][kPanelWidth];
   for (size_t p = 0; p < num_panels; ++p) {
-    float* panel = out + p * layout.signs * input_dim * kPanelWidth;
-    for (size_t j = 0; j < input_dim; ++j) {
-      if (j % 4 == 0) {
-        PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, j / 4, words);
+    float* panel = out + p * layout.signs * inputs.size * kPanelWidth;
+    uint64_t group = kNoGroup;
+    for (size_t n = 0; n < inputs.size; ++n) {
+      const uint64_t j = inputs[n];
+      if (j / 4 != group) {
+        group = j / 4;
+        PanelWords(key, RandomStream::kFrequency, first_feature + p * kPanelWidth, group, words);
       }
       for (size_t s = 0; s < layout.signs; ++s) {
-        float* to = panel + (s * layout.sign_stride + j * layout.coordinate_stride) * kPanelWidth;
+        float* to = panel + (s * layout.sign_stride + n * layout.coordinate_stride) * kPanelWidth;
         for (size_t i = 0; i < kPanelWidth; i += kLanes) {
           const auto word = hn::ShiftLeftSame(hn::LoadU(dw, words[j % 4] + i), static_cast<int>(s));
           const auto sign = hn::AndNot(word, hn::Set(dw, 0x80000000u));
@@ -325,9 +333,9 @@ HWY_EXPORT(SamplePhases);
 HWY_EXPORT(SampleSigns);
 
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
-                       size_t input_dim, float* out) {
+                       Coordinates inputs, float* out) {
   HWY_DYNAMIC_DISPATCH(SampleFromCells)
-  (law, key, first_feature, num_panels, input_dim, nullptr, 0, out);
+  (law, key, first_feature, num_panels, inputs, nullptr, 0, out);
 }
 
 void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
@@ -336,9 +344,9 @@ void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size
   (law, key, first_feature, num_panels, input_dim, cells, cell_bits, out);
 }
 
-void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,
+void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, Coordinates inputs,
                  const SignLayout& layout, float* out) {
-  HWY_DYNAMIC_DISPATCH(SampleSigns)(key, first_feature, num_panels, input_dim, layout, out);
+  HWY_DYNAMIC_DISPATCH(SampleSigns)(key, first_feature, num_panels, inputs, layout, out);
 }
 
 void SamplePhases(uint64_t key, uint64_t first_feature, size_t num_panels, float* out) {

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,17 @@ inline constexpr size_t kPanelWidth = 16;
 inline constexpr size_t kFeaturesPerBlock = 256;
 inline constexpr size_t kPanelsPerBlock = kFeaturesPerBlock / kPanelWidth;
 
-// Frequencies of `num_panels` panels. out: [num_panels][input_dim][16]. Panel p, lane l is feature
+// Coordinates ids[0], ids[1], ...; without ids 0, 1, ..., size - 1.
+struct Coordinates {
+  size_t size = 0;
+  const uint64_t* ids = nullptr;
+
+  Coordinates(size_t count) : size(count) {}  // NOLINT: as an argument
+  explicit Coordinates(std::span<const uint64_t> of) : size(of.size()), ids(of.data()) {}
+  uint64_t operator[](size_t i) const { return ids == nullptr ? i : ids[i]; }
+};
+
+// Frequencies of `num_panels` panels at `inputs`. out: [num_panels][inputs.size][16]. Panel p, lane l is feature
 // first_feature + 16 p + l (first_feature may be any multiple of 16). Coordinate j of feature f is
 // the inverse CDF of the uniform
 //   u = ((word >> 9) + 0.5) * 2^-23,
@@ -46,7 +57,7 @@ inline constexpr size_t kPanelsPerBlock = kFeaturesPerBlock / kPanelWidth;
 // divided by 2 pi. The others as they are. Relative error of each value <= 1e-6 against the exact
 // quantile, 2e-6 for Levy. kJensenShannon is not possible.
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
-                       size_t input_dim, float* out);
+                       Coordinates inputs, float* out);
 
 // The same, each coordinate from a cell of its law: u is in part cells[i] of 2^cell_bits equal parts
 // of (0, 1), i = its place in out; the top cell_bits (1 to 8) bits of the word make way for it.
@@ -62,9 +73,9 @@ struct SignLayout {
 
 // Several Rademacher draws for each coordinate from the one word of SampleFrequencies: sign s of
 // coordinate j is +1 if bit 31 - s of the word is set, else -1 (s = 0 equals law kRademacher). out:
-// [num_panels][signs * input_dim][16], in a panel at 16 * (s * sign_stride + j *
-// coordinate_stride).
-void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, size_t input_dim,
+// [num_panels][signs * inputs.size][16], coordinate inputs[i] of a panel at 16 * (s * sign_stride +
+// i * coordinate_stride).
+void SampleSigns(uint64_t key, uint64_t first_feature, size_t num_panels, Coordinates inputs,
                  const SignLayout& layout, float* out);
 
 // Phases in turns, uniform on (0, 1): ((word >> 9) + 0.5) * 2^-23, word 0 of counter

@@ -139,9 +139,7 @@ absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snap
   if (HasLabels(rules_->task())) {
     if (absl::Status status = door_.labels->Add(target).status(); !status.ok()) return status;
   }
-  if (!row.sparse && door_.dimension == 0) {
-    door_.dimension = static_cast<uint32_t>(row.values.size());
-  }
+  door_.dimension = rules_->DimensionWith(door_.dimension, row);
   if (door_.targets == 0) door_.targets = RowRules::NumTargets(target);
   return absl::OkStatus();
 }
@@ -228,10 +226,7 @@ void HostedModel::GiveBack(uint64_t rows, uint64_t bytes) {
 
 void HostedModel::NoteAtDoor(const SampleBatch& rows, Door& door) const {
   for (size_t i = 0; i < rows.size(); ++i) {
-    const RowView row = rows.row(i);
-    if (!row.sparse && door.dimension == 0) {
-      door.dimension = static_cast<uint32_t>(row.values.size());
-    }
+    door.dimension = rules_->DimensionWith(door.dimension, rows.row(i));
     if (door.targets == 0) door.targets = RowRules::NumTargets(rows.target(i));
     // A label for which there is no room is left out by the trainer too.
     if (HasLabels(rules_->task())) door.labels->Add(rows.target(i)).status().IgnoreError();

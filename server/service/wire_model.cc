@@ -268,6 +268,7 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
   config.loss = ComponentFromWire(wire.loss());
   config.kernel = ComponentFromWire(wire.kernel());
   config.dimension = wire.input().dimension();
+  config.hashed = wire.input().hashed();
   switch (wire.input().standardize()) {
     case v1::STANDARDIZE_UNSPECIFIED:
     case v1::STANDARDIZE_AUTO:
@@ -344,6 +345,7 @@ void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire) {
   ComponentConfigToWire(config.loss, wire->mutable_loss());
   ComponentConfigToWire(config.kernel, wire->mutable_kernel());
   wire->mutable_input()->set_dimension(config.dimension);
+  wire->mutable_input()->set_hashed(config.hashed);
   switch (config.standardize) {
     case Standardize::kAuto:
       wire->mutable_input()->set_standardize(v1::STANDARDIZE_AUTO);

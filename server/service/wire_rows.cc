@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -9,9 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/field_error.h"
+#include "core/base/named_input.h"
+#include "core/model/text.h"
 
 namespace kernelstream::server {
 namespace {
+
+constexpr double kLargestNumber = 1e30;
 
 static_assert(std::endian::native == std::endian::little,
               "SampleMatrix.values is little-endian and copied as it is");
@@ -49,15 +54,50 @@ absl::Status CheckMatrix(const v1::SampleMatrix& matrix, uint64_t max_rows) {
 }
 
 // OK: the row was added. Otherwise nothing was.
-absl::Status AddFeatures(const v1::Features& features, std::vector<uint32_t>& indices,
-                         SampleBatch& rows) {
+absl::Status AddNamed(const v1::NamedVector& named, SampleBatch& rows) {
+  std::vector<std::pair<uint64_t, float>> inputs;
+  inputs.reserve(named.numbers_size() + named.categories_size());
+  const auto no_name = [](absl::string_view field) {
+    return InvalidField(field, "a name is empty; give every input a name");
+  };
+  for (const auto& [name, number] : named.numbers()) {
+    if (name.empty()) return no_name("features.named.numbers");
+    if (!(std::abs(number) <= kLargestNumber)) {  // also NaN
+      return InvalidField(absl::StrCat("features.named.numbers[", Shortened(name), "]"),
+                          absl::StrCat("value is ", number, "; expected a finite number up to ",
+                                       kLargestNumber, " in size. Fix or leave out the row"));
+    }
+    inputs.emplace_back(NumberIndex(name), static_cast<float>(number));
+  }
+  for (const auto& [name, category] : named.categories()) {
+    if (name.empty()) return no_name("features.named.categories");
+    inputs.emplace_back(CategoryIndex(name, category), 1.0f);
+  }
+  // By value too: maps have no order, and sums of three depend on theirs.
+  std::sort(inputs.begin(), inputs.end());
+  std::vector<uint64_t> indices;
+  std::vector<float> values;
+  for (const auto& [index, value] : inputs) {
+    if (!indices.empty() && indices.back() == index) {
+      values.back() += value;
+      continue;
+    }
+    indices.push_back(index);
+    values.push_back(value);
+  }
+  rows.AddNamed(indices, values);
+  return absl::OkStatus();
+}
+
+absl::Status AddFeatures(const v1::Features& features, SampleBatch& rows) {
   if (features.has_dense()) {
     const auto& values = features.dense().values();
     rows.AddDense({values.data(), static_cast<size_t>(values.size())});
     return absl::OkStatus();
   }
+  if (features.has_named()) return AddNamed(features.named(), rows);
   if (!features.has_sparse()) {
-    return InvalidField("features", "the row has no features; send dense or sparse ones");
+    return InvalidField("features", "the row has no features; send dense, sparse or named ones");
   }
   const v1::SparseVector& sparse = features.sparse();
   if (sparse.indices_size() != sparse.values_size()) {
@@ -65,17 +105,8 @@ absl::Status AddFeatures(const v1::Features& features, std::vector<uint32_t>& in
                         absl::StrCat("there are ", sparse.values_size(), " values for ",
                                      sparse.indices_size(), " indices; send as many"));
   }
-  indices.clear();
-  for (int i = 0; i < sparse.indices_size(); ++i) {
-    if (sparse.indices(i) > UINT32_MAX) {
-      return InvalidField(absl::StrCat("features.sparse.indices[", i, "]"),
-                          absl::StrCat("index ", sparse.indices(i),
-                                       " is out of range; indices run from 0 to below the model's "
-                                       "dimension"));
-    }
-    indices.push_back(static_cast<uint32_t>(sparse.indices(i)));
-  }
-  rows.AddSparse(indices, {sparse.values().data(), static_cast<size_t>(sparse.values_size())});
+  const auto size = static_cast<size_t>(sparse.values_size());
+  rows.AddSparse({sparse.indices().data(), size}, {sparse.values().data(), size});
   return absl::OkStatus();
 }
 
@@ -244,13 +275,12 @@ absl::StatusOr<WireRows> DecodeSamples(const SampleList& samples, const v1::Samp
   if (absl::Status status = CheckRowCount("samples", out.count, max_rows); !status.ok()) {
     return status;
   }
-  std::vector<uint32_t> indices;
   for (uint64_t place = 0; place < out.count; ++place) {
     const v1::Sample& sample = samples[static_cast<int>(place)];
     const size_t before = out.rows.size();
     absl::Status status = std::binary_search(bad_labels.begin(), bad_labels.end(), place)
                               ? NotUtf8()
-                              : AddFeatures(sample.features(), indices, out.rows);
+                              : AddFeatures(sample.features(), out.rows);
     if (status.ok()) status = SetTarget(sample, out.rows);
     if (status.ok()) {
       out.places.push_back(place);
@@ -283,9 +313,8 @@ absl::StatusOr<WireRows> DecodeInstances(const InstanceList& instances,
   if (absl::Status status = CheckRowCount("instances", out.count, max_rows); !status.ok()) {
     return status;
   }
-  std::vector<uint32_t> indices;
   for (uint64_t place = 0; place < out.count; ++place) {
-    absl::Status status = AddFeatures(instances[static_cast<int>(place)], indices, out.rows);
+    absl::Status status = AddFeatures(instances[static_cast<int>(place)], out.rows);
     if (status.ok()) {
       out.places.push_back(place);
     } else {

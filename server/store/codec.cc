@@ -104,6 +104,7 @@ void ToRecord(const ModelConfig& config, v1::ConfigRecord& out) {
   out.mutable_replay()->set_reservoir_rows(config.replay.reservoir_rows);
   out.mutable_replay()->set_order(EnumToRecord<v1::ReplayRecord::Order>(config.replay.order));
   out.set_memory_mib(config.memory_mib);
+  out.set_hashed(config.hashed);
 }
 
 // What a config of format 1 stands for, in the words of this version.
@@ -123,6 +124,7 @@ absl::Status FromRecord(const v1::ConfigRecord& record, ModelConfig& out) {
   out.loss = FromRecord(record.loss());
   out.kernel = FromRecord(record.kernel());
   out.dimension = record.dimension();
+  out.hashed = record.hashed();
   out.labels.assign(record.labels().begin(), record.labels().end());
   out.max_labels = record.max_labels();
   if (record.has_l2_penalty()) out.l2_penalty = record.l2_penalty();

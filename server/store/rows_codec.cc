@@ -29,9 +29,38 @@ void AppendValue(const T& value, std::string& out) {
 // The columns of a block, checked for size and ready to be read row by row.
 struct Columns {
   std::vector<float> values, weights;
-  std::vector<uint32_t> indices;
+  std::vector<uint64_t> indices;
   std::vector<double> targets, vector_targets;
 };
+
+absl::Status ReadIndices(const RowsBlock& block, std::vector<uint64_t>& out) {
+  if (!block.wide_indices().empty()) {
+    return block.indices().empty() && ReadArray(block.wide_indices(), out) ? absl::OkStatus()
+                                                                           : Misfit("wide indices");
+  }
+  std::vector<uint32_t> narrow;
+  if (!ReadArray(block.indices(), narrow)) return Misfit("indices");
+  out.assign(narrow.begin(), narrow.end());
+  return absl::OkStatus();
+}
+
+void EncodeIndices(const SampleBatch& rows, RowsBlock& out) {
+  bool wide = false;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto indices = rows.row(i).indices;
+    wide |= std::any_of(indices.begin(), indices.end(), [](uint64_t j) { return j > UINT32_MAX; });
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto indices = rows.row(i).indices;
+    if (wide) {
+      AppendBytes(indices, *out.mutable_wide_indices());
+      continue;
+    }
+    for (const uint64_t index : indices) {
+      AppendValue(static_cast<uint32_t>(index), *out.mutable_indices());
+    }
+  }
+}
 
 int KindOf(const TargetView& target) {
   switch (target.kind) {
@@ -100,7 +129,7 @@ absl::Status CheckColumns(const RowsBlock& block, Columns& columns) {
   }
   if (!fits(block.sparse().size())) return Misfit("sparse flags");
   if (!ReadArray(block.values(), columns.values)) return Misfit("values");
-  if (!ReadArray(block.indices(), columns.indices)) return Misfit("indices");
+  if (absl::Status status = ReadIndices(block, columns.indices); !status.ok()) return status;
   if (!ReadArray(block.targets(), columns.targets) || !fits(columns.targets.size())) {
     return Misfit("targets");
   }
@@ -147,7 +176,6 @@ void EncodeRowsBlock(const SampleBatch& rows, RowsBlock& out) {
     if (i == 0 || !uniform) out.add_value_counts(static_cast<uint32_t>(row.values.size()));
     AppendBytes(row.values, *out.mutable_values());
     if (any_sparse) out.mutable_sparse()->push_back(row.sparse ? 1 : 0);
-    if (row.sparse) AppendBytes(row.indices, *out.mutable_indices());
     if (any_target) AppendValue(target.value, *out.mutable_targets());
     if (any_weight) AppendValue(rows.weight(i), *out.mutable_weights());
     if (!any_label) continue;
@@ -159,6 +187,7 @@ void EncodeRowsBlock(const SampleBatch& rows, RowsBlock& out) {
     if (is_new) out.add_labels(std::string(target.label));
     out.add_label_numbers(place->second);
   }
+  if (any_sparse) EncodeIndices(rows, out);
   if (any_other) EncodeTargetKinds(rows, out);
 }
 
@@ -168,7 +197,7 @@ absl::Status DecodeRowsBlock(const RowsBlock& block, SampleBatch& out) {
   Columns columns;
   if (absl::Status status = CheckColumns(block, columns); !status.ok()) return status;
   std::span<const float> values = columns.values;
-  std::span<const uint32_t> indices = columns.indices;
+  std::span<const uint64_t> indices = columns.indices;
   std::span<const double> vectors = columns.vector_targets;
   int vector = 0;
   for (uint32_t i = 0; i < block.rows(); ++i) {

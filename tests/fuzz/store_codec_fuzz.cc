@@ -33,7 +33,7 @@ server::RowsRecord SeedRows() {
   record.next_producer_sequence = 7;
   record.rows.AddDense(std::vector<float>{1, 2, 3});
   record.rows.SetTarget(-1);
-  record.rows.AddSparse(std::vector<uint32_t>{0, 900}, std::vector<float>{1, 2});
+  record.rows.AddSparse(std::vector<uint64_t>{0, 900}, std::vector<float>{1, 2});
   record.rows.SetLabel("label");
   record.rows.SetWeight(2);
   return record;

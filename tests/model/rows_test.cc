@@ -28,7 +28,7 @@ TEST(RowRules, NameTheInputThatIsWrong) {
     rows.AddDense(values);
     return rows;
   };
-  const auto sparse = [](std::vector<uint32_t> indices) {
+  const auto sparse = [](std::vector<uint64_t> indices) {
     SampleBatch rows;
     rows.AddSparse(indices, std::vector<float>(indices.size(), 1.0f));
     return rows;
@@ -248,7 +248,7 @@ TEST(SampleBatch, KeepsRowsTargetsLabelsAndWeights) {
   rows.AddDense(std::vector<float>{1, 2});
   rows.SetLabel("first");
   rows.SetLabel("again");
-  rows.AddSparse(std::vector<uint32_t>{3, 9}, std::vector<float>{4, 5});
+  rows.AddSparse(std::vector<uint64_t>{3, 9}, std::vector<float>{4, 5});
   rows.SetTarget(2.5);
   rows.SetWeight(3);
   SampleBatch copy;

@@ -111,7 +111,7 @@ TEST(Trainer, SparseAndDenseFormsOfARowAreTheSame) {
   Random random(9);
   for (int i = 0; i < 512; ++i) {
     float* x = dense.AddDense(48);
-    std::vector<uint32_t> indices;
+    std::vector<uint64_t> indices;
     std::vector<float> values;
     for (uint32_t j = 0; j < 48; ++j) {
       x[j] = random.Uniform() < 0.2 ? static_cast<float>(random.Normal()) : 0.0f;
@@ -142,13 +142,13 @@ TEST(Trainer, TakesIndicesItHasNotSeenBefore) {
   SampleBatch rows;
   Random random(9);
   for (uint32_t i = 0; i < 400; ++i) {
-    rows.AddSparse(std::vector<uint32_t>{i % 2, 5 + i}, std::vector<float>{1, 1});
+    rows.AddSparse(std::vector<uint64_t>{i % 2, 5 + i}, std::vector<float>{1, 1});
     rows.SetTarget(i % 2 == 0 ? 1 : -1);
   }
   Feed(*trainer, config, rows, 0, 400);
   EXPECT_GE(trainer->Save().input_dim, 405u);
   SampleBatch far;
-  far.AddSparse(std::vector<uint32_t>{0, 60000}, std::vector<float>{1, 1});
+  far.AddSparse(std::vector<uint64_t>{0, 60000}, std::vector<float>{1, 1});
   EXPECT_TRUE(std::isfinite(Scores(*trainer, far)[0]));
   EXPECT_LT(ErrorOn(*trainer, rows), 0.05);
 }
@@ -229,7 +229,7 @@ TEST(Snapshot, WorkGrowsWithRowsInputsAndFrequenciesToDraw) {
   // A sparse row of a model whose dimension is open, far beyond what was learned.
   auto trainer = MakeTrainer(SmallConfig("square"));
   SampleBatch rows;
-  const uint32_t near[] = {0, 3}, far[] = {60000};
+  const uint64_t near[] = {0, 3}, far[] = {60000};
   for (size_t i = 0; i < 96; ++i) {
     rows.AddSparse(near, std::vector<float>{static_cast<float>(i % 7), 1});
     rows.SetTarget(static_cast<double>(i % 7));

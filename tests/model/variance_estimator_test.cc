@@ -167,7 +167,7 @@ TEST(VarianceEstimator, KnowsTheVarianceThatItsMethodKnows) {
     stream.x = {0.5f, 0};
     stream.batch.Clear();
     stream.batch.AddDense(stream.x);
-    stream.batch.AddSparse(std::vector<uint32_t>{0}, std::vector<float>{0.5f});
+    stream.batch.AddSparse(std::vector<uint64_t>{0}, std::vector<float>{0.5f});
     stream.batch.AddDense(std::vector<float>{0.5f, 0.25f});
     stream.x.insert(stream.x.end(), {0.5f, 0, 0.5f, 0.25f});
     stream.y.assign(3, 0);

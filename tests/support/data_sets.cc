@@ -48,11 +48,14 @@ std::optional<std::string> DataFolder() {
   return folder;
 }
 
-SampleBatch ReadLibsvm(const std::string& path) {
+namespace {
+
+// Lines "target prefix index:value ...", the first index being `base`.
+SampleBatch ReadSparseRows(const std::string& path, const std::string& prefix, uint64_t base) {
   const std::string text = ReadAll(path);
   SampleBatch rows;
   const char* p = text.c_str();
-  std::vector<uint32_t> indices;
+  std::vector<uint64_t> indices;
   std::vector<float> values;
   while (*p != '\0') {
     char* end = nullptr;
@@ -62,8 +65,13 @@ SampleBatch ReadLibsvm(const std::string& path) {
     indices.clear();
     values.clear();
     while (*p == ' ') ++p;
+    if (text.compare(static_cast<size_t>(p - text.c_str()), prefix.size(), prefix) != 0) {
+      Die("no " + prefix + " in " + path);
+    }
+    p += prefix.size();
+    while (*p == ' ') ++p;
     while (*p != '\n' && *p != '\0') {
-      indices.push_back(static_cast<uint32_t>(std::strtoul(p, &end, 10)) - 1);
+      indices.push_back(std::strtoull(p, &end, 10) - base);
       if (*end != ':') Die("no colon in " + path);
       values.push_back(std::strtof(end + 1, &end));
       p = end;
@@ -75,6 +83,12 @@ SampleBatch ReadLibsvm(const std::string& path) {
   }
   return rows;
 }
+
+}  // namespace
+
+SampleBatch ReadLibsvm(const std::string& path) { return ReadSparseRows(path, "", 1); }
+
+SampleBatch ReadVowpalWabbit(const std::string& path) { return ReadSparseRows(path, "|f", 0); }
 
 SampleBatch ReadCsv(const std::string& path, bool labels, int target) {
   const std::string text = ReadAll(path);

@@ -19,6 +19,10 @@ std::optional<std::string> DataFolder();
 // be read.
 SampleBatch ReadLibsvm(const std::string& path);
 
+// Vowpal Wabbit text, gzip'd or not, of lines "label |f index:value ...", indices increasing.
+// Aborts with a message if the file cannot be read.
+SampleBatch ReadVowpalWabbit(const std::string& path);
+
 // Numeric CSV, gzip'd or not; a first line with a cell that is no number is a header. The column
 // `target` (-1: the last) is the target, as text where `labels`, else as a number; the others are
 // dense values. Aborts with a message if the file cannot be read.

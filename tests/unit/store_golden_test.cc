@@ -113,7 +113,7 @@ TEST(Format, Version1LogDecodes) {
   expected.next_producer_sequence = 8;
   expected.rows.AddDense(std::vector<float>{1.0f, -2.5f, 3.25f});
   expected.rows.SetTarget(-0.125);
-  expected.rows.AddSparse(std::vector<uint32_t>{2, 70000}, std::vector<float>{0.5f, -1.0f});
+  expected.rows.AddSparse(std::vector<uint64_t>{2, 70000}, std::vector<float>{0.5f, -1.0f});
   expected.rows.SetLabel("yes");
   expected.rows.SetWeight(0.5f);
   EXPECT_TRUE(Same(*rows, expected));

@@ -63,9 +63,10 @@ class Random {
       std::vector<float> values(width);
       for (float& value : values) value = Float();
       if (kinds == 0 || (kinds == 1 && Coin())) {
-        std::vector<uint32_t> indices(width);
-        uint32_t index = static_cast<uint32_t>(Below(100));
-        for (uint32_t& i : indices) i = index += 1 + static_cast<uint32_t>(Below(50));
+        std::vector<uint64_t> indices(width);
+        uint64_t index = Below(100);
+        const uint64_t step = Below(8) == 0 ? uint64_t{1} << 56 : 50;
+        for (uint64_t& i : indices) i = index += 1 + Below(step);
         rows.AddSparse(indices, values);
       } else {
         rows.AddDense(values);

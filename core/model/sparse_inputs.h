@@ -1,0 +1,28 @@
+// Rows of a model with hashed inputs, as features take them.
+#ifndef KERNELSTREAM_CORE_MODEL_SPARSE_INPUTS_H_
+#define KERNELSTREAM_CORE_MODEL_SPARSE_INPUTS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/inputs_view.h"
+#include "core/model/sample_batch.h"
+
+namespace kernelstream {
+
+// Rows row(0) ... row(count - 1) without their zeros, clipped as InputScaling clips inputs that are
+// used as they come. Value j of a dense row is at coordinate j.
+SparseRows MakeSparseRows(size_t count, absl::FunctionRef<RowView(size_t)> row);
+
+// Rows as a matrix of the coordinates that occur in them, in increasing order.
+struct CompactRows {
+  std::vector<float> values;
+  ConstMatrixView x;  // [rows, coordinates], at least one coordinate
+};
+// Of the first half, quarter ... of the rows if all of them take more than max_values values.
+CompactRows MakeCompactRows(const SampleBatch& rows, size_t max_values);
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_MODEL_SPARSE_INPUTS_H_
