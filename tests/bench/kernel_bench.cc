@@ -1,19 +1,23 @@
-// Features per second of every kernel of the registry, beside what the core can do at best.
-//   kernel_bench [seconds per measurement, default 0.2]
+// Features per second of every kernel and sampler of the registries, beside what the core can do at
+// best.
+//   kernel_bench [seconds per measurement, default 0.1]
 //
 // Prints the table of tests/bench/README.md. A feature is counted once for each row. "kept": the
 // frequencies stay in the cache of features, as in a model that is served; "drawn": they are drawn
 // at each use. Everything in CPU time of one thread, quickest of many calls; "spread" is how much
 // longer the median call took. The limit is arithmetic at the measured multiply-add peak: 2 for
-// each projection and term, 14 for a cosine; additive kernels have two terms and a share of a
-// cosine and a sine for each input.
+// each term of a projection (one projection for two features in pairs; two Hadamard transforms
+// where structured), 14 for a cosine; additive kernels have two terms and a share of a cosine and a
+// sine for each input. Exponentials and transforms of inputs are not counted.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <vector>
 
 #include "core/feature/feature_map.h"
+#include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
 #include "core/simd/simd.h"
 #include "tests/bench/machine_limits.h"
@@ -47,8 +51,10 @@ Timing Measure(double seconds, const std::function<void()>& work) {
 }
 
 double FlopsPerFeature(const FeatureSpec& spec, size_t dim) {
-  double flops = 2 * static_cast<double>(spec.factors() * spec.transformed_dim(dim)) /
-                 static_cast<double>(spec.waves());
+  auto terms = static_cast<double>(spec.factors() * spec.transformed_dim(dim));
+  // Two transforms; an addition takes the slot of a multiply-add.
+  if (spec.sampler == Sampler::kStructured) terms = 2 * std::ceil(std::log2(dim));
+  double flops = 2 * terms / static_cast<double>(spec.waves());
   if (spec.form == FeatureForm::kCosine || spec.form == FeatureForm::kCosineExponential) {
     flops += kCosineFlops;
   }
@@ -117,7 +123,7 @@ void PrintRow(const std::string& name, const Kernel& kernel, const FeatureSpec& 
 }
 
 int Main(int argc, char** argv) {
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 0.2;
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 0.1;
   const double peak = bench::PeakFlops(ActiveSimdTarget());
   std::printf("%s seed=%d rows=%zu features=%zu\n", bench::MachineLine().c_str(),
               static_cast<int>(kSeed), kRows, kFeatures);
@@ -139,10 +145,19 @@ int Main(int argc, char** argv) {
         return 1;
       }
       FeatureSpec spec = (*kernel)->features();
-      PrintRow(SettingText(setting), **kernel, spec, peak, seconds);
-      if (spec.form != FeatureForm::kCosine || spec.pairs) continue;
-      spec.pairs = true;
-      PrintRow(SettingText(setting) + ", pairs", **kernel, spec, peak, seconds);
+      std::string name = SettingText(setting);
+      PrintRow(name, **kernel, spec, peak, seconds);
+      if (spec.form == FeatureForm::kCosine) {
+        spec.pairs = true;
+        name += ", pairs";
+        PrintRow(name, **kernel, spec, peak, seconds);
+      }
+      for (const SamplerEntry& sampler : SamplerRegistry()) {
+        if (sampler.sampler == spec.sampler || !sampler.applies(spec)) continue;
+        FeatureSpec drawn = spec;
+        drawn.sampler = sampler.sampler;
+        PrintRow(absl::StrCat(name, ", ", sampler.doc.name), **kernel, drawn, peak, seconds);
+      }
     }
   }
   return 0;
