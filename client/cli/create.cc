@@ -129,6 +129,7 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (!given.candidates.step_constants.empty()) {
     config.candidates.step_constants = given.candidates.step_constants;
   }
+  if (given.feature_form != FeatureForm::kUnspecified) config.feature_form = given.feature_form;
   if (given.input_metric != InputMetric::kUnspecified) config.input_metric = given.input_metric;
   if (given.replay.ratio) config.replay.ratio = given.replay.ratio;
   if (given.replay.reservoir_rows != 0) {
@@ -280,7 +281,17 @@ void AddCreate(CLI::App* app, Globals* globals) {
   command->add_option("--coverage", config.variance.coverage,
                       "Share of targets that prediction intervals are to hold; default 0.9");
   AddRace(command, &config);
-  command->add_option("--sampler", config.sampler, "How frequencies are drawn; default iid");
+  command->add_option("--sampler", config.sampler,
+                      "How frequencies are drawn: iid (default), orthogonal, "
+                      "quasi_monte_carlo or structured");
+  command
+      ->add_option("--feature-form", config.feature_form,
+                   "Cosine features, each with its own frequency or in pairs: auto, single or pair")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, FeatureForm>{{"auto", FeatureForm::kAuto},
+                                             {"single", FeatureForm::kSingle},
+                                             {"pair", FeatureForm::kPair}}))
+      ->option_text("FORM (auto)");
   command->add_option("--config", flags->config_path,
                       "File with a ModelConfig as text protobuf; the other flags override it");
   command->callback([globals, flags] {

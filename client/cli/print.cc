@@ -71,6 +71,12 @@ std::string WhenFullName(WhenFull when_full) {
   return "";
 }
 
+std::string FeatureFormName(FeatureForm form) {
+  if (form == FeatureForm::kAuto) return "auto";
+  if (form == FeatureForm::kSingle) return "single";
+  return form == FeatureForm::kPair ? "pair" : "";
+}
+
 std::string InputMetricName(InputMetric metric) {
   switch (metric) {
     case InputMetric::kAuto:
@@ -165,6 +171,7 @@ void AddConfig(const ModelConfig& config, Table* table) {
   table->Add("averaging", AveragingName(config.averaging));
   if (config.seed) table->Add("seed", absl::StrCat(*config.seed));
   table->Add("sampler", config.sampler);
+  table->Add("feature form", FeatureFormName(config.feature_form));
   table->AddCount("batch rows", config.batch_rows);
   if (config.max_batch_delay) {
     table->Add("max batch delay", absl::FormatDuration(*config.max_batch_delay));

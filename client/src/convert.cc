@@ -14,6 +14,8 @@ static_assert(static_cast<int>(Averaging::kLast) == v1::AVERAGING_LAST);
 static_assert(static_cast<int>(WhenFull::kFreeze) == v1::WHEN_FULL_FREEZE);
 static_assert(static_cast<int>(Standardize::kAuto) == v1::STANDARDIZE_AUTO);
 static_assert(static_cast<int>(Standardize::kOff) == v1::STANDARDIZE_OFF);
+static_assert(static_cast<int>(FeatureForm::kAuto) == v1::FEATURE_FORM_AUTO);
+static_assert(static_cast<int>(FeatureForm::kPair) == v1::FEATURE_FORM_PAIR);
 static_assert(static_cast<int>(InputMetric::kAuto) == v1::INPUT_METRIC_AUTO);
 static_assert(static_cast<int>(InputMetric::kFull) == v1::INPUT_METRIC_FULL);
 static_assert(static_cast<int>(StreamOrder::kOrdered) == v1::STREAM_ORDER_ORDERED);
@@ -207,6 +209,7 @@ v1::ModelConfig ToProto(const ModelConfig& from) {
                                         from.candidates.step_constants.end());
   }
   to.set_input_metric(static_cast<v1::InputMetric>(from.input_metric));
+  to.set_feature_form(static_cast<v1::FeatureForm>(from.feature_form));
   if (from.replay.ratio || from.replay.reservoir_rows != 0 ||
       from.replay.order != StreamOrder::kUnspecified) {
     if (from.replay.ratio) to.mutable_replay()->set_ratio(*from.replay.ratio);
@@ -242,6 +245,7 @@ ModelConfig FromProto(const v1::ModelConfig& from) {
                    .step_constants = {from.candidates().step_constants().begin(),
                                       from.candidates().step_constants().end()}};
   to.input_metric = static_cast<InputMetric>(from.input_metric());
+  to.feature_form = static_cast<FeatureForm>(from.feature_form());
   if (from.replay().has_ratio()) to.replay.ratio = from.replay().ratio();
   to.replay.reservoir_rows = from.replay().reservoir_rows();
   to.replay.order = static_cast<StreamOrder>(from.replay().order());

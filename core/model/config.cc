@@ -7,6 +7,7 @@
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
+#include "core/model/model_features.h"
 #include "core/model/text.h"
 #include "core/model/update_rule.h"
 
@@ -294,11 +295,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
     config.l2_penalty = std::max(*config.l2_penalty, (*loss)->least_l2_penalty());
   }
   if (absl::Status s = CheckLabels((*loss)->task(), config); !s.ok()) return s;
-  if (config.sampler.empty()) config.sampler = "iid";
-  if (config.sampler != "iid") {
-    return InvalidField(
-        "sampler", absl::StrCat("unknown sampler \"", Shortened(config.sampler), "\"; known: iid"));
-  }
+  if (absl::Status s = CompleteFeatures(**unit_kernel, config); !s.ok()) return s;
   if (!config.seed.has_value()) config.seed = 42;
   if (config.batch_rows == 0) config.batch_rows = 64;
   if (!config.max_batch_delay_seconds.has_value()) config.max_batch_delay_seconds = 0.020;

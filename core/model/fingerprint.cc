@@ -99,6 +99,10 @@ void Add(Digest128& digest, const ModelConfig& config) {
   digest.AddU64(static_cast<uint64_t>(config.replay.order));
   digest.AddU64(config.memory_mib);
   if (config.hashed) digest.AddU64(1);
+  // Older configs, which have none, keep their fingerprints.
+  if (config.feature_form != CosineForm::kSingle) {
+    digest.AddU64(static_cast<uint64_t>(config.feature_form));
+  }
 }
 
 void Add(Digest128& digest, const DecayedMean& mean) {

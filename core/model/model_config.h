@@ -16,6 +16,8 @@ namespace kernelstream {
 enum class Standardize { kAuto, kOn, kOff };
 enum class Averaging { kAuto, kLast, kPolynomial, kUniform };
 enum class WhenFull { kKeepLearning, kFreeze };
+// Of features that are cosines: each with its own frequency, or two on one (FeatureSpec::pairs).
+enum class CosineForm { kAuto, kSingle, kPair };
 enum class InputMetric { kAuto, kOff, kDiagonal, kFull };
 // Whether what a stream shows changes with time, or only the order in which it is sent.
 enum class StreamOrder { kDrifting, kOrdered };
@@ -97,8 +99,10 @@ struct ModelConfig {
   ReplayConfig replay;
   VarianceConfig variance;
   Averaging averaging = Averaging::kAuto;
-  std::optional<uint64_t> seed;                   // default 42
-  std::string sampler;                            // default iid
+  std::optional<uint64_t> seed;  // default 42
+  std::string sampler;           // default iid
+  // Default kAuto, which CompleteConfig decides from the kernel.
+  CosineForm feature_form = CosineForm::kAuto;
   uint32_t batch_rows = 0;                        // default 64
   std::optional<double> max_batch_delay_seconds;  // default 0.020
   uint32_t block_features = 0;                    // stays 0: as many as the batch has rows

@@ -28,7 +28,31 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   if (!made_kernel.ok()) return made_kernel.status();
   rules->kernel_ = *std::move(made_kernel);
   rules->hashed_ = config.hashed;
+  rules->sampler_ = FindSampler(config.sampler);
+  if (rules->sampler_ == nullptr) {
+    return InvalidField("sampler",
+                        absl::StrCat("unknown sampler \"", Shortened(config.sampler), "\""));
+  }
   return std::unique_ptr<const RowRules>(std::move(rules));
+}
+
+absl::Status RowRules::CheckSampler(absl::string_view model, const RowView& row) const {
+  if (row.sparse && sampler_->fixes_dimension) {
+    return InvalidField(
+        "features.sparse",
+        absl::StrCat("model \"", model, "\": sampler \"", sampler_->doc.name,
+                     "\" needs the number of inputs before the first sparse row; create the model "
+                     "with input.dimension, or send a dense row first"));
+  }
+  const bool sparse = row.sparse && !row.indices.empty();
+  const uint64_t size = sparse ? uint64_t{row.indices.back()} + 1 : row.values.size();
+  if (size > sampler_->max_dimension) {
+    return InvalidField(row.sparse ? "features.sparse" : "features.dense",
+                        absl::StrCat("model \"", model, "\": sampler \"", sampler_->doc.name,
+                                     "\" takes inputs of at most ", sampler_->max_dimension,
+                                     " values; this row has ", size, ". Take another sampler"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RowRules::CheckShape(absl::string_view model, uint32_t dimension,
@@ -88,6 +112,9 @@ absl::Status RowRules::CheckShape(absl::string_view model, uint32_t dimension,
 absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
                                   const RowView& row) const {
   if (absl::Status status = CheckShape(model, dimension, row); !status.ok()) return status;
+  if (dimension == 0 && !hashed_) {
+    if (absl::Status status = CheckSampler(model, row); !status.ok()) return status;
+  }
   const absl::string_view prefix = row.sparse ? "features.sparse." : "features.dense.";
   for (size_t i = 0; i < row.values.size(); ++i) {
     const float value = row.values[i];

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
@@ -50,12 +51,15 @@ class RowRules {
  private:
   RowRules() = default;
   absl::Status CheckShape(absl::string_view model, uint32_t dimension, const RowView& row) const;
+  // What the sampler asks of an input while its dimension is open.
+  absl::Status CheckSampler(absl::string_view model, const RowView& row) const;
   absl::Status CheckKind(absl::string_view model, const TargetView& target) const;
   absl::Status CheckNumbers(absl::string_view model, const TargetView& target, uint32_t targets,
                             std::span<const TargetScaling> scales) const;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
   bool hashed_ = false;
+  const SamplerEntry* sampler_ = nullptr;
 };
 
 }  // namespace kernelstream

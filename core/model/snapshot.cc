@@ -1,6 +1,7 @@
 #include "core/model/snapshot.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "core/model/feature_chunks.h"
@@ -36,8 +37,12 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
            (values * (1 + kWorkOfDraw) + rows.size() * (kWorkOfCosine + num_outputs_));
   }
   const uint64_t dimension = DimensionFor(rows);
-  const uint64_t projected = dimension / features_->spec().waves();  // for one feature
-  const uint64_t needed = num_features_ * projected;
+  // For one feature: operations of its projection, and numbers that are drawn.
+  const FeatureSpec& spec = features_->spec();
+  const bool structured = spec.sampler == Sampler::kStructured;
+  const uint64_t projected =
+      (structured ? uint64_t{2} * std::bit_width(dimension) : dimension) / spec.waves();
+  const uint64_t needed = num_features_ * (structured ? 4 : dimension) / spec.waves();
   // Wider rows are evaluated without the cache.
   const uint64_t kept = dimension > features_->input_dim()
                             ? 0

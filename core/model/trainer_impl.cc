@@ -7,6 +7,7 @@
 #include "core/base/philox.h"
 #include "core/model/fingerprint.h"
 #include "core/model/median_distance.h"
+#include "core/model/model_features.h"
 #include "core/model/validation_tracker.h"
 
 namespace kernelstream {
@@ -180,7 +181,7 @@ Trainer::Impl::Stream Trainer::Impl::MakeStream(const GenerationState& generatio
                       ? std::make_shared<const LearnedMetric>()
                       : std::make_shared<const LearnedMetric>(
                             generation.form, generation.metric_dim, generation.metric);
-  stream.features = MakeFeatureMap(kernel_->features(), seed, state_.input_dim,
+  stream.features = MakeFeatureMap(ModelFeatures(*kernel_, config_), seed, state_.input_dim,
                                    std::min(config_.max_features, kMaxFeatures), options_.budget);
   return stream;
 }

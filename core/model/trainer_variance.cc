@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/model/model_features.h"
 #include "core/model/trainer_impl.h"
 
 namespace kernelstream {
@@ -26,8 +27,9 @@ std::vector<float> FirstFeatures(const FeatureMap& map, InputsView x, double inv
 Trainer::Impl::Stream Trainer::Impl::SecondStream(const Stream& stream) const {
   if (!variance_->needs_second_features()) return {};
   Stream second = stream;
-  second.features = MakeFeatureMap(kernel_->features(), SecondFamilySeed(stream.features->seed()),
-                                   state_.input_dim, variance_->num_features(), options_.budget);
+  second.features =
+      MakeFeatureMap(ModelFeatures(*kernel_, config_), SecondFamilySeed(stream.features->seed()),
+                     state_.input_dim, variance_->num_features(), options_.budget);
   return second;
 }
 

@@ -73,6 +73,18 @@ v1::InputMetric MetricFormToWire(MetricForm form) {
   return v1::INPUT_METRIC_UNSPECIFIED;
 }
 
+v1::FeatureForm FeatureFormToWire(CosineForm form) {
+  switch (form) {
+    case CosineForm::kAuto:
+      return v1::FEATURE_FORM_AUTO;
+    case CosineForm::kSingle:
+      return v1::FEATURE_FORM_SINGLE;
+    case CosineForm::kPair:
+      return v1::FEATURE_FORM_PAIR;
+  }
+  return v1::FEATURE_FORM_UNSPECIFIED;
+}
+
 v1::InputMetric InputMetricToWire(InputMetric metric) {
   switch (metric) {
     case InputMetric::kAuto:
@@ -140,6 +152,20 @@ absl::Status RaceFromWire(const v1::ModelConfig& wire, ModelConfig& config) {
     default:
       return UnknownValue("input_metric", wire.input_metric());
   }
+  switch (wire.feature_form()) {
+    case v1::FEATURE_FORM_UNSPECIFIED:
+    case v1::FEATURE_FORM_AUTO:
+      config.feature_form = CosineForm::kAuto;
+      break;
+    case v1::FEATURE_FORM_SINGLE:
+      config.feature_form = CosineForm::kSingle;
+      break;
+    case v1::FEATURE_FORM_PAIR:
+      config.feature_form = CosineForm::kPair;
+      break;
+    default:
+      return UnknownValue("feature_form", wire.feature_form());
+  }
   if (wire.replay().has_ratio()) config.replay.ratio = wire.replay().ratio();
   config.replay.reservoir_rows = wire.replay().reservoir_rows();
   switch (wire.replay().order()) {
@@ -164,6 +190,7 @@ void RaceToWire(const ModelConfig& config, v1::ModelConfig* wire) {
   grid->mutable_step_constants()->Add(config.candidates.step_constants.begin(),
                                       config.candidates.step_constants.end());
   wire->set_input_metric(InputMetricToWire(config.input_metric));
+  wire->set_feature_form(FeatureFormToWire(config.feature_form));
   if (config.replay.ratio) wire->mutable_replay()->set_ratio(*config.replay.ratio);
   wire->mutable_replay()->set_reservoir_rows(config.replay.reservoir_rows);
   wire->mutable_replay()->set_order(config.replay.order == StreamOrder::kOrdered

@@ -105,6 +105,9 @@ void ToRecord(const ModelConfig& config, v1::ConfigRecord& out) {
   out.mutable_replay()->set_order(EnumToRecord<v1::ReplayRecord::Order>(config.replay.order));
   out.set_memory_mib(config.memory_mib);
   out.set_hashed(config.hashed);
+  if (config.feature_form != CosineForm::kSingle) {
+    out.set_feature_form(EnumToRecord<v1::ConfigRecord::FeatureForm>(config.feature_form));
+  }
 }
 
 // What a config of format 1 stands for, in the words of this version.
@@ -147,6 +150,12 @@ absl::Status FromRecord(const v1::ConfigRecord& record, ModelConfig& out) {
   }
   const absl::Status unknown =
       absl::DataLossError("a config record holds a value that is not known");
+  // Absent in older records, whose models keep their features.
+  out.feature_form = CosineForm::kSingle;
+  if (record.feature_form() != v1::ConfigRecord::FEATURE_FORM_UNSPECIFIED &&
+      !EnumFromRecord(record.feature_form(), CosineForm::kPair, out.feature_form)) {
+    return unknown;
+  }
   if (!EnumFromRecord(record.standardize(), Standardize::kOff, out.standardize) ||
       !EnumFromRecord(record.averaging(), Averaging::kUniform, out.averaging) ||
       !EnumFromRecord(record.when_full(), WhenFull::kFreeze, out.when_full)) {

@@ -64,6 +64,7 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   config.variance.coverage = 0.8;
   config.candidates = {.bandwidth_scales = {0.5, 1}, .step_constants = {0.1}};
   config.input_metric = InputMetric::kDiagonal;
+  config.feature_form = FeatureForm::kSingle;
   config.replay = {.ratio = 2, .reservoir_rows = 500, .order = StreamOrder::kOrdered};
   config.memory_mib = 64;
   const CreatedModel created = client_->CreateModel("m", config).value();
@@ -93,6 +94,7 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   EXPECT_THAT(back.candidates.bandwidth_scales, ElementsAre(0.5, 1));
   EXPECT_THAT(back.candidates.step_constants, ElementsAre(0.1));
   EXPECT_EQ(back.input_metric, InputMetric::kDiagonal);
+  EXPECT_EQ(back.feature_form, FeatureForm::kSingle);
   EXPECT_EQ(back.replay.ratio, 2u);
   EXPECT_EQ(back.replay.reservoir_rows, 500u);
   EXPECT_EQ(back.replay.order, StreamOrder::kOrdered);

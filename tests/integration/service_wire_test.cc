@@ -369,6 +369,7 @@ TEST(WireModel, TheRaceSurvivesTheWayToTheWireAndBack) {
     config.replay = {.ratio = 2, .reservoir_rows = 1000, .order = StreamOrder::kOrdered};
     config.max_features = kUnlimitedFeatures;
     config.memory_mib = 77;
+    config.feature_form = metric == InputMetric::kOff ? CosineForm::kSingle : CosineForm::kPair;
     ASSERT_TRUE(CompleteConfig(config).ok());
     v1::ModelConfig wire;
     ConfigToWire(config, &wire);
@@ -397,6 +398,9 @@ TEST(WireModel, UnknownEnumsAndDurationsAreNamed) {
   wire.Clear();
   wire.set_input_metric(static_cast<v1::InputMetric>(99));
   EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "input_metric");
+  wire.Clear();
+  wire.set_feature_form(static_cast<v1::FeatureForm>(99));
+  EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "feature_form");
   wire.Clear();
   wire.mutable_replay()->set_order(static_cast<v1::StreamOrder>(99));
   EXPECT_EQ(FieldPathOf(ConfigFromWire(wire).status()), "replay.order");

@@ -57,6 +57,35 @@ TEST(RowRules, NameTheInputThatIsWrong) {
       << status;
 }
 
+TEST(RowRules, AskForTheDimensionThatASamplerNeeds) {
+  const auto field = [](const std::string& sampler, uint32_t dimension, const SampleBatch& rows) {
+    ModelConfig config = SmallConfig("square");
+    config.sampler = sampler;
+    const auto rules = RowRules::Create(config);
+    EXPECT_TRUE(rules.ok());
+    const absl::Status status = (*rules)->CheckInput("m", dimension, rows.row(0));
+    EXPECT_TRUE(status.ok() || absl::StrContains(status.message(), sampler)) << status;
+    return FieldPathOf(status);
+  };
+  SampleBatch dense, wide, sparse, far;
+  const float one[] = {1};
+  const uint64_t near_index[] = {2}, far_index[] = {5000};
+  dense.AddDense(std::vector<float>{1, 2, 3});
+  wide.AddDense(std::vector<float>(4000, 1.0f));
+  sparse.AddSparse(near_index, one);
+  far.AddSparse(far_index, one);
+  for (const std::string sampler : {"orthogonal", "structured"}) {
+    EXPECT_EQ(field(sampler, 0, sparse), "features.sparse");
+    EXPECT_EQ(field(sampler, 3, sparse), "");
+    EXPECT_EQ(field(sampler, 0, dense), "");
+    EXPECT_EQ(field(sampler, 0, wide), "");
+  }
+  EXPECT_EQ(field("quasi_monte_carlo", 0, sparse), "");
+  EXPECT_EQ(field("quasi_monte_carlo", 0, far), "features.sparse");
+  EXPECT_EQ(field("quasi_monte_carlo", 0, wide), "features.dense");
+  EXPECT_EQ(field("iid", 0, far), "");
+}
+
 std::string TargetField(const std::string& loss, const TargetView& target, float weight = 1) {
   return FieldPathOf(Rules(loss)->CheckTarget("m", target, weight, 0, {}));
 }

@@ -45,6 +45,7 @@ ModelConfig RawConfig(const std::string& rule, const std::string& loss = "square
   config.batch_rows = 2;
   config.max_features = 64;
   config.seed = kSeed;
+  config.feature_form = CosineForm::kSingle;
   config.replay.ratio = 0;
   return config;
 }

@@ -99,6 +99,28 @@ TEST(EveryPart, NamesItsParametersWhenOneIsUnknown) {
   }
 }
 
+TEST(CompleteConfig, NamesTheSamplersAndKernelsThatApply) {
+  ModelConfig config;
+  config.loss.name = "square";
+  config.kernel.name = "laplacian";
+  config.sampler = "orthogonal";
+  EXPECT_TRUE(absl::StrContains(CompleteConfig(config).message(), "iid, quasi_monte_carlo"))
+      << CompleteConfig(config);
+  config.sampler = "";
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  EXPECT_EQ(config.feature_form, CosineForm::kPair) << "AUTO where pairs have less variance";
+  config.kernel = {"matern", {{"nu", 0.1}}};
+  config.feature_form = CosineForm::kAuto;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  EXPECT_EQ(config.feature_form, CosineForm::kSingle);
+  config.kernel = {"polynomial", {}};
+  config.feature_form = CosineForm::kPair;
+  EXPECT_TRUE(absl::StrContains(CompleteConfig(config).message(),
+                                "gaussian, laplacian, cauchy, matern, skewed_chi2, "
+                                "skewed_intersection"))
+      << CompleteConfig(config);
+}
+
 TEST(CompleteConfig, NamesTheFieldThatIsOutOfRange) {
   const auto field_of = [](auto change) {
     ModelConfig config;
@@ -112,6 +134,16 @@ TEST(CompleteConfig, NamesTheFieldThatIsOutOfRange) {
   EXPECT_EQ(field_of([](ModelConfig& c) { c.warmup_rows = 1; }), "warmup_rows");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.dimension = 100000; }), "input.dimension");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.sampler = "sobol"; }), "sampler");
+  EXPECT_EQ(field_of([](ModelConfig& c) {
+              c.sampler = "quasi_monte_carlo";
+              c.dimension = 4000;
+            }),
+            "sampler");
+  EXPECT_EQ(field_of([](ModelConfig& c) {
+              c.kernel.name = "chi2";
+              c.feature_form = CosineForm::kPair;
+            }),
+            "feature_form");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.l2_penalty = -1; }), "l2_penalty");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.l2_penalty = NAN; }), "l2_penalty");
   EXPECT_EQ(field_of([](ModelConfig& c) { c.max_batch_delay_seconds = -1; }), "max_batch_delay");

@@ -74,6 +74,7 @@ StoredModel SecondModel() {
   config.variance.coverage = 0.8;
   config.seed = 0;
   config.sampler = "iid";
+  config.feature_form = CosineForm::kSingle;
   config.batch_rows = 64;
   config.max_batch_delay_seconds = 0.02;
   config.max_features = kUnlimitedFeatures;

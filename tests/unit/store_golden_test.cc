@@ -86,6 +86,7 @@ TEST(Format, Version1ModelDecodes) {
   expected.config.averaging = Averaging::kPolynomial;
   expected.config.seed = 42;
   expected.config.sampler = "iid";
+  expected.config.feature_form = CosineForm::kSingle;
   expected.config.batch_rows = 64;
   expected.config.max_batch_delay_seconds = 0.02;
   expected.config.max_features = 8192;

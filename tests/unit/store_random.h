@@ -115,6 +115,7 @@ class Random {
     }
     config.candidates = {Doubles(4), Doubles(4)};
     config.input_metric = static_cast<InputMetric>(Below(4));
+    config.feature_form = static_cast<CosineForm>(Below(3));
     if (Coin()) config.replay.ratio = static_cast<uint32_t>(Below(3));
     config.replay.reservoir_rows = static_cast<uint32_t>(Bits());
     config.replay.order = static_cast<StreamOrder>(Below(2));
@@ -340,9 +341,9 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
          a.next_prune_row == b.next_prune_row && a.learned_since_warm == b.learned_since_warm &&
          a.pruned == b.pruned && a.constant_inputs == b.constant_inputs &&
          Same(a.recent.previous, b.recent.previous) && Same(a.recent.current, b.recent.current) &&
-         Same(a.reservoir, b.reservoir) && Same(a.held_out, b.held_out) &&
-         Same(a.drift, b.drift) && a.metrics == b.metrics && a.step == b.step &&
-         a.updates == b.updates && a.sequence == b.sequence && a.rows_learned == b.rows_learned &&
+         Same(a.reservoir, b.reservoir) && Same(a.held_out, b.held_out) && Same(a.drift, b.drift) &&
+         a.metrics == b.metrics && a.step == b.step && a.updates == b.updates &&
+         a.sequence == b.sequence && a.rows_learned == b.rows_learned &&
          a.rows_skipped == b.rows_skipped && a.divergences == b.divergences &&
          a.num_features == b.num_features && a.cursor == b.cursor && a.dimension == b.dimension &&
          a.input_dim == b.input_dim && a.num_outputs == b.num_outputs && a.warm == b.warm &&

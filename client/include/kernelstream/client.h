@@ -86,6 +86,7 @@ enum class VarianceMethod {
   kTestPoints,
   kQuantilePair
 };
+enum class FeatureForm { kUnspecified = 0, kAuto, kSingle, kPair };
 enum class InputMetric { kUnspecified = 0, kAuto, kOff, kDiagonal, kFull };
 enum class StreamOrder { kUnspecified = 0, kDrifting, kOrdered };
 enum class Phase { kUnspecified = 0, kWarmingUp, kLearning, kFrozen, kFailed };
@@ -140,6 +141,7 @@ struct ModelConfig {
   InputMetric input_metric = InputMetric::kUnspecified;
   ReplayConfig replay;
   uint32_t memory_mib = 0;
+  FeatureForm feature_form = FeatureForm::kUnspecified;
 };
 
 // Of one label; shares are 0 where there is nothing to divide by.
