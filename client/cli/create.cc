@@ -105,6 +105,7 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   }
   const ModelConfig& given = flags.config;
   if (given.dimension != 0) config.dimension = given.dimension;
+  if (given.hashed) config.hashed = true;
   if (given.standardize != Standardize::kUnspecified) config.standardize = given.standardize;
   if (!given.labels.empty()) config.labels = given.labels;
   if (given.max_labels != 0) config.max_labels = given.max_labels;
@@ -242,6 +243,8 @@ void AddCreate(CLI::App* app, Globals* globals) {
                       "Features added per step; default as many as the batch has rows");
   command->add_option("--dimension", config.dimension,
                       "Values per row; default: those of the first dense row");
+  command->add_flag("--hashed", config.hashed,
+                    "Named inputs, categories and any index below 2^64, without a dimension");
   command->add_option("--labels", config.labels, "Labels, separated by commas; default: discovered")
       ->delimiter(',')
       ->allow_extra_args(false);

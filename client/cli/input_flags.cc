@@ -35,6 +35,11 @@ void InputFlags::AddTo(CLI::App* app) {
   app->add_option("--drop", reader.drop, "CSV: columns to leave out, separated by commas")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app->add_option("--categories", reader.categories,
+                  "CSV, models created with --hashed: columns whose cells are categories even if "
+                  "they look like numbers, separated by commas; others are if they do not")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app->add_option("--missing", reader.missing,
                   "What to do with missing cells: error, skip (the row) or zero")
       ->transform(CLI::CheckedTransformer(missing))
@@ -51,7 +56,9 @@ void InputFlags::AddTo(CLI::App* app) {
       "LIBSVM: indices in the file start from 0");
 }
 
-void InputFlags::FitTo(const std::string& loss) {
+void InputFlags::FitTo(const ModelConfig& config) {
+  const std::string& loss = config.loss.name;
+  reader.named = config.hashed;
   if (loss == "novelty") reader.target_required = false;
   if ((loss == "density_ratio" || loss == "relative_novelty") &&
       reader.target_type == TargetType::kAuto) {

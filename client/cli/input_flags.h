@@ -17,9 +17,9 @@ struct InputFlags {
   std::string separator;
 
   void AddTo(CLI::App* app);
-  // Reads what a model with this loss learns from, where the flags are silent: no target, or
-  // populations.
-  void FitTo(const std::string& loss);
+  // Reads what such a model learns from, where the flags are silent: no target, populations, or
+  // named inputs.
+  void FitTo(const ModelConfig& config);
   // Also prints the reader's notes to standard error.
   absl::StatusOr<std::unique_ptr<RowReader>> Open() const;
 };

@@ -164,6 +164,7 @@ int RunPredict(const Globals& globals, PredictFlags flags) {
   absl::StatusOr<ModelInfo> model = (*client)->GetModel(flags.name);
   if (!model.ok()) return Fail(model.status());
   if (flags.variance) AddUncertainty(model->config.variance.method, &flags.outputs);
+  flags.input.FitTo(model->config);
   flags.input.reader.target_required = false;
   flags.input.reader.dimension = model->resolved && model->resolved->dimension != 0
                                      ? model->resolved->dimension
@@ -201,7 +202,7 @@ int RunEvaluate(const Globals& globals, PredictFlags flags) {
   if (!client.ok()) return Fail(client.status());
   absl::StatusOr<ModelInfo> model = (*client)->GetModel(flags.name);
   if (!model.ok()) return Fail(model.status());
-  flags.input.FitTo(model->config.loss.name);
+  flags.input.FitTo(model->config);
   absl::StatusOr<std::unique_ptr<RowReader>> reader = flags.input.Open();
   if (!reader.ok()) {
     return absl::IsNotFound(reader.status()) &&

@@ -164,6 +164,7 @@ void AddConfig(const ModelConfig& config, Table* table) {
   table->Add("kernel", ComponentLine(config.kernel));
   table->Add("update rule", ComponentLine(config.update_rule));
   table->AddCount("dimension", config.dimension);
+  if (config.hashed) table->Add("inputs", "hashed");
   table->Add("standardize", StandardizeName(config.standardize));
   table->Add("labels", LabelsLine(config.labels));
   table->AddCount("max labels", config.max_labels);

@@ -165,7 +165,7 @@ absl::Status UpdateRun::Start() {
   absl::StatusOr<ModelInfo> model = client_->GetModel(flags_.name);
   if (!model.ok()) return model.status();
   InputFlags input = flags_.input;
-  input.FitTo(model->config.loss.name);
+  input.FitTo(model->config);
   absl::StatusOr<std::unique_ptr<RowReader>> reader = input.Open();
   if (!reader.ok()) return reader.status();
   reader_ = *std::move(reader);

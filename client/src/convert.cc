@@ -184,8 +184,9 @@ v1::ModelConfig ToProto(const ModelConfig& from) {
   if (!from.update_rule.name.empty() || !from.update_rule.parameters.empty()) {
     Fill(from.update_rule, to.mutable_update_rule());
   }
-  if (from.dimension != 0 || from.standardize != Standardize::kUnspecified) {
+  if (from.dimension != 0 || from.hashed || from.standardize != Standardize::kUnspecified) {
     to.mutable_input()->set_dimension(from.dimension);
+    to.mutable_input()->set_hashed(from.hashed);
     to.mutable_input()->set_standardize(static_cast<v1::Standardize>(from.standardize));
   }
   for (const std::string& label : from.labels) to.add_labels(label);
@@ -226,6 +227,7 @@ ModelConfig FromProto(const v1::ModelConfig& from) {
   to.kernel = MakeComponent(from.kernel().name(), from.kernel().parameters());
   to.update_rule = MakeComponent(from.update_rule().name(), from.update_rule().parameters());
   to.dimension = from.input().dimension();
+  to.hashed = from.input().hashed();
   to.standardize = static_cast<Standardize>(from.input().standardize());
   to.labels.assign(from.labels().begin(), from.labels().end());
   to.max_labels = from.max_labels();

@@ -22,6 +22,28 @@ const std::vector<double>* Vector(const Row& row) {
   return std::get_if<std::vector<double>>(&row.target);
 }
 
+bool AllUtf8(const NamedFeatures& named) {
+  for (const auto& [name, number] : named.numbers) {
+    if (!IsUtf8(name)) return false;
+  }
+  for (const auto& [name, category] : named.categories) {
+    if (!IsUtf8(name) || !IsUtf8(category)) return false;
+  }
+  return true;
+}
+
+size_t EncodedBytes(const NamedFeatures& named) {
+  constexpr size_t kTagsAndSizes = 16;
+  size_t bytes = 0;
+  for (const auto& [name, number] : named.numbers) {
+    bytes += name.size() + sizeof(number) + kTagsAndSizes;
+  }
+  for (const auto& [name, category] : named.categories) {
+    bytes += name.size() + category.size() + kTagsAndSizes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 absl::Status CheckRows(absl::Span<const Row> rows, uint64_t first_number) {
@@ -33,6 +55,11 @@ absl::Status CheckRows(absl::Span<const Row> rows, uint64_t first_number) {
       return absl::InvalidArgumentError(
           absl::StrCat("row ", number, " has ", sparse->indices.size(), " indices and ",
                        sparse->values.size(), " values; give one value per index"));
+    }
+    if (const auto* named = std::get_if<NamedFeatures>(&row.features);
+        named != nullptr && !AllUtf8(*named)) {
+      return absl::InvalidArgumentError(absl::StrCat("a name or category of row ", number,
+                                                     " is not UTF-8; convert it before sending"));
     }
     if (const auto* label = std::get_if<std::string>(&row.target);
         label != nullptr && !IsUtf8(*label)) {
@@ -47,6 +74,8 @@ size_t EncodedBytes(const Row& row) {
   size_t bytes = 48;  // Tags, lengths, target and weight.
   if (const auto* dense = std::get_if<DenseFeatures>(&row.features)) {
     bytes += dense->values.size() * sizeof(float);
+  } else if (const auto* named = std::get_if<NamedFeatures>(&row.features)) {
+    bytes += EncodedBytes(*named);
   } else {
     // Varints of indices below 2^28 take up to four bytes; larger ones up to ten.
     for (const uint64_t index : std::get<SparseFeatures>(row.features).indices) {
@@ -107,6 +136,13 @@ void EncodeMatrix(absl::Span<const Row> rows, bool with_targets, v1::SampleMatri
 void EncodeFeatures(const Features& features, v1::Features* message) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
     message->mutable_dense()->mutable_values()->Add(dense->values.begin(), dense->values.end());
+    return;
+  }
+  if (const auto* named = std::get_if<NamedFeatures>(&features)) {
+    message->mutable_named()->mutable_numbers()->insert(named->numbers.begin(),
+                                                        named->numbers.end());
+    message->mutable_named()->mutable_categories()->insert(named->categories.begin(),
+                                                           named->categories.end());
     return;
   }
   const auto& sparse = std::get<SparseFeatures>(features);

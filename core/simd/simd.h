@@ -47,9 +47,9 @@ struct Coordinates {
   uint64_t operator[](size_t i) const { return ids == nullptr ? i : ids[i]; }
 };
 
-// Frequencies of `num_panels` panels at `inputs`. out: [num_panels][inputs.size][16]. Panel p, lane l is feature
-// first_feature + 16 p + l (first_feature may be any multiple of 16). Coordinate j of feature f is
-// the inverse CDF of the uniform
+// Frequencies of `num_panels` panels at `inputs`. out: [num_panels][inputs.size][16]. Panel p, lane
+// l is feature first_feature + 16 p + l (first_feature may be any multiple of 16). Coordinate j of
+// feature f is the inverse CDF of the uniform
 //   u = ((word >> 9) + 0.5) * 2^-23,
 // word = word (j % 4) of Philox4x32-10 with key = key and counter FrequencyCounter(f, j / 4)
 // (core/base/philox.h): a pure function of (key, f, j).
@@ -59,8 +59,9 @@ struct Coordinates {
 void SampleFrequencies(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                        Coordinates inputs, float* out);
 
-// The same, each coordinate from a cell of its law: u is in part cells[i] of 2^cell_bits equal parts
-// of (0, 1), i = its place in out; the top cell_bits (1 to 8) bits of the word make way for it.
+// The same, each coordinate from a cell of its law: u is in part cells[i] of 2^cell_bits equal
+// parts of (0, 1), i = its place in out; the top cell_bits (1 to 8) bits of the word make way for
+// it.
 void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
                      size_t input_dim, const uint8_t* cells, int cell_bits, float* out);
 

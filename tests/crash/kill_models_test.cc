@@ -52,6 +52,23 @@ client::Row UnlabelledRow(uint64_t number) {
   return row;
 }
 
+// Named inputs, some of which never come again.
+client::Row NamedRow(uint64_t number) {
+  client::Row row = NumberedRow(number);
+  const std::vector<float> x = InputsOf(number);
+  row.features =
+      client::NamedFeatures{.numbers = {{"first", x[0]}, {absl::StrCat("only in ", number), 0.1}},
+                            .categories = {{"second", x[1] > 0 ? "above" : "below"}}};
+  return row;
+}
+
+v1::ModelConfig HashedConfig() {
+  v1::ModelConfig config = SmallConfig("logistic");
+  config.mutable_input()->clear_dimension();
+  config.mutable_input()->set_hashed(true);
+  return config;
+}
+
 std::vector<Subject> Subjects() {
   v1::ModelConfig square = SmallConfig("square");
   square.mutable_replay()->set_ratio(2);
@@ -71,7 +88,8 @@ std::vector<Subject> Subjects() {
            {v1::PREDICTION_OUTPUT_SCORE, v1::PREDICTION_OUTPUT_LABEL,
             v1::PREDICTION_OUTPUT_PROBABILITIES}},
           {"novelty", SmallConfig("novelty"), UnlabelledRow, {}},
-          {"density_ratio", SmallConfig("density_ratio"), PopulationRow, {}}};
+          {"density_ratio", SmallConfig("density_ratio"), PopulationRow, {}},
+          {"hashed", HashedConfig(), NamedRow, {}}};
 }
 
 TEST_F(KillTest, ModelsOfEveryKindAreTheUndisturbedOnes) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "client/src/encode.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace kernelstream::support {
@@ -137,8 +138,7 @@ Outcome OutcomeOf(Connection& connection, const Subject& subject, uint64_t rows)
   request.set_model(subject.name);
   request.set_min_sequence(rows);
   for (uint64_t i = 1; i <= kPredictedRows; ++i) {
-    const auto dense = std::get<client::DenseFeatures>(subject.row(rows + i).features).values;
-    request.add_instances()->mutable_dense()->mutable_values()->Add(dense.begin(), dense.end());
+    client::EncodeFeatures(subject.row(rows + i).features, request.add_instances());
   }
   request.mutable_outputs()->Add(subject.outputs.begin(), subject.outputs.end());
   Outcome outcome;

@@ -2,6 +2,7 @@
 #include <zlib.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -300,6 +301,54 @@ TEST_F(Readers, JsonLinesDenseSparseNumbersAndLabels) {
   EXPECT_EQ(Label(rows[1]), "yes");
   EXPECT_THAT(Sparse(rows[1]).indices, ElementsAre(3, 10));
   EXPECT_EQ(rows[1].line, 3u);
+}
+
+const NamedFeatures& Named(const SourceRow& row) {
+  return std::get<NamedFeatures>(row.row.features);
+}
+
+TEST_F(Readers, JsonLinesNameNumbersAndCategories) {
+  const auto rows =
+      Read(
+          "{\"features\": {\"height\": 1.5, \"colour\": \"red\", \"gone\": null}, \"target\": 1}\n"
+          "{\"features\": {\"colour\": \"blue\"}, \"target\": 0}\n"
+          "{\"features\": {\"18446744073709551615\": 1}, \"target\": 0}\n",
+          [] {
+            ReaderOptions options = Of(Format::kJsonLines);
+            options.missing = Missing::kZero;
+            return options;
+          }())
+          .value();
+  EXPECT_THAT(Named(rows[0]).numbers,
+              ElementsAre(std::pair<const std::string, double>("height", 1.5)));
+  EXPECT_EQ(Named(rows[0]).categories.at("colour"), "red");
+  EXPECT_THAT(Named(rows[1]).numbers, IsEmpty());
+  EXPECT_THAT(Sparse(rows[2]).indices, ElementsAre(~uint64_t{0}));
+  const auto mixed =
+      Read("{\"features\": {\"3\": 1, \"x\": 2}, \"target\": 1}\n", Of(Format::kJsonLines));
+  EXPECT_THAT(std::string(mixed.status().message()), HasSubstr("\"3\" among names"));
+}
+
+TEST_F(Readers, CsvNamesInputsAfterTheirColumns) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.named = true;
+  options.categories = {"zip"};
+  options.missing = Missing::kZero;
+  const auto rows = Read("size,colour,zip,y\n1.5,red,1234,1\n,2,K1A,0\n", options).value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(Named(rows[0]).numbers, (std::map<std::string, double>{{"size", 1.5}}));
+  EXPECT_EQ(Named(rows[0]).categories,
+            (std::map<std::string, std::string>{{"colour", "red"}, {"zip", "1234"}}));
+  EXPECT_EQ(Named(rows[1]).numbers, (std::map<std::string, double>{{"colour", 2}}));
+  EXPECT_EQ(Named(rows[1]).categories, (std::map<std::string, std::string>{{"zip", "K1A"}}));
+  options.missing = Missing::kError;
+  EXPECT_THAT(std::string(Read("size,y\n,1\n", options).status().message()),
+              HasSubstr("no column \"zip\""));
+  options.categories.clear();
+  EXPECT_THAT(std::string(Read("size,y\n,1\n", options).status().message()),
+              HasSubstr("--missing"));
+  EXPECT_THAT(std::string(Read("size,y\n1e99,1\n", options).status().message()),
+              HasSubstr("column \"size\""));
 }
 
 struct BadInput {

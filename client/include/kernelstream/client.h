@@ -42,7 +42,13 @@ struct SparseFeatures {
   std::vector<uint64_t> indices;
   std::vector<float> values;
 };
-using Features = std::variant<DenseFeatures, SparseFeatures>;
+// Inputs by name, for models created with `hashed`: numbers, and categories, each of which counts
+// as an input of its own. Names are 1 or more bytes of UTF-8; those not given are zero.
+struct NamedFeatures {
+  std::map<std::string, double> numbers;
+  std::map<std::string, std::string> categories;
+};
+using Features = std::variant<DenseFeatures, SparseFeatures, NamedFeatures>;
 
 // Which of two populations a row was drawn from; a density ratio is numerator / denominator.
 enum class Population { kNumerator = 1, kDenominator };
@@ -121,6 +127,8 @@ struct ModelConfig {
   Component loss;
   Component kernel;
   uint32_t dimension = 0;
+  // Rows may have any indices below 2^64, or names; there is no dimension.
+  bool hashed = false;
   Standardize standardize = Standardize::kUnspecified;
   std::vector<std::string> labels;
   uint32_t max_labels = 0;

@@ -145,6 +145,9 @@ absl::Status CsvReader::Open() {
         absl::StrCat(source_->name(), " is empty; a CSV file has a header and rows"));
   }
   names_.assign(cells_.begin(), cells_.begin() + num_cells_);
+  // Columns without names have places.
+  if (!options_.header) options_.named = false;
+  if (!options_.named) options_.categories.clear();
   if (options_.header) {
     if (num_cells_ > 0 && std::all_of(names_.begin(), names_.end(), IsNumber)) {
       return absl::FailedPreconditionError(
@@ -245,7 +248,16 @@ absl::Status CsvReader::SettleColumns() {
         "--target names several columns; only numbers may be several targets of a row "
         "(--target-type number)");
   }
-  num_features_ = std::count(roles_.begin(), roles_.end(), Role::kFeature);
+  for (const std::string& name : options_.categories) {
+    const auto column = std::find(names_.begin(), names_.end(), name);
+    if (column != names_.end() && roles_[column - names_.begin()] != Role::kFeature) continue;
+    if (absl::Status status = mark(name, Role::kCategory, "--categories"); !status.ok()) {
+      return status;
+    }
+  }
+  num_features_ = std::count_if(roles_.begin(), roles_.end(), [](Role role) {
+    return role == Role::kFeature || role == Role::kCategory;
+  });
   if (num_features_ == 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(source_->name(), " has no column left to learn from; it has ",
@@ -303,6 +315,22 @@ absl::Status CsvReader::ParseTargetCell(const std::string& cell, Row* row) {
   return absl::OkStatus();
 }
 
+absl::Status CsvReader::ParseNamedCell(const std::string& cell, size_t column,
+                                       NamedFeatures* features) {
+  float number = 0;
+  if (roles_[column] == Role::kFeature) {
+    const absl::Status status = ParseFeature(cell, &number);
+    if (status.ok()) features->numbers[names_[column]] = number;
+    if (status.ok() || !absl::EndsWith(status.message(), "is not a number")) return status;
+  }
+  if (!IsUtf8(cell)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Quote(cell), " is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"));
+  }
+  features->categories[names_[column]] = cell;
+  return absl::OkStatus();
+}
+
 absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
   if (num_cells_ != names_.size()) {
     return Located(record_line_, "",
@@ -310,10 +338,12 @@ absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
                                 " are expected; check separators and quotes"));
   }
   DenseFeatures features;
-  features.values.reserve(num_features_);
+  NamedFeatures named;
+  if (!options_.named) features.values.reserve(num_features_);
   for (size_t i = 0; i < num_cells_; ++i) {
     const std::string& cell = cells_[i];
     const Role role = roles_[i];
+    const bool is_input = role == Role::kFeature || role == Role::kCategory;
     if (role == Role::kDropped || (role == Role::kTarget && !options_.target_required)) continue;
     const bool text_label = role == Role::kTarget && target_type_ == TargetType::kLabel;
     if (text_label ? cell.empty() : IsMissing(cell)) {
@@ -321,12 +351,12 @@ absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
         *skip = true;
         return absl::OkStatus();
       }
-      if (options_.missing == Missing::kError || role != Role::kFeature) {
+      if (options_.missing == Missing::kError || !is_input) {
         return Located(record_line_, names_[i],
                        absl::StrCat("no value (", Quote(cell), "); fill it in, or give --missing ",
-                                    role == Role::kFeature ? "skip or --missing zero" : "skip"));
+                                    is_input ? "skip or --missing zero" : "skip"));
       }
-      features.values.push_back(0);
+      if (!options_.named) features.values.push_back(0);
       continue;
     }
     absl::Status status;
@@ -334,19 +364,25 @@ absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
       status = targets_.size() > 1 ? ParseVectorCell(cell, i, row) : ParseTargetCell(cell, row);
     } else if (role == Role::kWeight) {
       status = ParseTarget(cell, &row->weight.emplace());
+    } else if (options_.named) {
+      status = ParseNamedCell(cell, i, &named);
     } else {
       status = ParseFeature(cell, &features.values.emplace_back());
       if (!status.ok() && absl::EndsWith(status.message(), "is not a number")) {
         status = absl::InvalidArgumentError(
             absl::StrCat(status.message(),
-                         "; encode it as numbers (one column of 0 and 1 per category), or "
-                         "leave the column out with --drop ",
+                         "; encode it as numbers (one column of 0 and 1 per category), create the "
+                         "model with --hashed, or leave the column out with --drop ",
                          names_[i]));
       }
     }
     if (!status.ok()) return Located(record_line_, names_[i], status.message());
   }
-  row->features = std::move(features);
+  if (options_.named) {
+    row->features = std::move(named);
+  } else {
+    row->features = std::move(features);
+  }
   return absl::OkStatus();
 }
 

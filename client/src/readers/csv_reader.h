@@ -24,7 +24,7 @@ class CsvReader : public RowReader {
   std::optional<double> Fraction() const override { return source_->Fraction(); }
 
  private:
-  enum class Role { kFeature, kTarget, kWeight, kDropped };
+  enum class Role { kFeature, kCategory, kTarget, kWeight, kDropped };
 
   // The next record that is not empty, in cells_[0, num_cells_); false at the end.
   absl::StatusOr<bool> ReadRecord();
@@ -35,6 +35,8 @@ class CsvReader : public RowReader {
   absl::StatusOr<std::vector<size_t>> ChooseTargets(size_t candidates);
   absl::Status ParseRecord(Row* row, bool* skip);
   absl::Status ParseTargetCell(const std::string& cell, Row* row);
+  // An input of ReaderOptions::named.
+  absl::Status ParseNamedCell(const std::string& cell, size_t column, NamedFeatures* features);
   // One of several, of column `column`.
   absl::Status ParseVectorCell(const std::string& cell, size_t column, Row* row);
   absl::Status Located(uint64_t line, absl::string_view column, absl::string_view message) const;

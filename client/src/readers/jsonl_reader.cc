@@ -82,6 +82,37 @@ absl::Status At(const Index& index, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("features[", index, "] ", status.message()));
 }
 
+bool IsIndex(const std::string& key) {
+  return !key.empty() && std::all_of(key.begin(), key.end(), absl::ascii_isdigit);
+}
+
+bool HasNames(const Json& object) {
+  for (const auto& [key, value] : object.items()) {
+    if (!IsIndex(key) || value.is_string()) return true;
+  }
+  return false;
+}
+
+absl::Status ParseNamed(const Json& object, Missing missing, Features* features) {
+  auto& named = features->emplace<NamedFeatures>();
+  for (const auto& [key, value] : object.items()) {
+    if (IsIndex(key)) {
+      return Invalid(absl::StrCat("features has the index ", Quote(key),
+                                  " among names; give it a name too, such as \"x", key, "\""));
+    }
+    if (value.is_string()) {
+      named.categories[key] = value.get<std::string>();
+      continue;
+    }
+    float number = 0;
+    if (absl::Status status = ParseValue(value, missing, &number); !status.ok()) {
+      return At(key, status);
+    }
+    if (!value.is_null()) named.numbers[key] = value.get<double>();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseFeatures(const Json& json, Missing missing, Features* features) {
   if (json.is_array()) {
     DenseFeatures dense;
@@ -95,16 +126,17 @@ absl::Status ParseFeatures(const Json& json, Missing missing, Features* features
     return absl::OkStatus();
   }
   if (!json.is_object()) {
-    return Invalid(absl::StrCat("features is ", json.type_name(),
-                                "; give an array of numbers, or an object from index to number"));
+    return Invalid(
+        absl::StrCat("features is ", json.type_name(),
+                     "; give an array of numbers, an object from index to number, or one "
+                     "from name to number or category"));
   }
+  if (HasNames(json)) return ParseNamed(json, missing, features);
   std::vector<std::pair<uint64_t, float>> entries;
   for (const auto& [key, value] : json.items()) {
     uint64_t index = 0;
-    if (!absl::SimpleAtoi(key, &index) ||
-        !std::all_of(key.begin(), key.end(), absl::ascii_isdigit)) {
-      return Invalid(
-          absl::StrCat("the index ", Quote(key), " in features is not a whole number from 0"));
+    if (!absl::SimpleAtoi(key, &index)) {
+      return Invalid(absl::StrCat("the index ", Quote(key), " in features is 2^64 or more"));
     }
     float number = 0;
     if (absl::Status status = ParseValue(value, missing, &number); !status.ok()) {

@@ -29,8 +29,8 @@ struct ReaderOptions {
   // False: rows to predict, or of a model that learns from rows alone; a target that is there is
   // left out.
   bool target_required = true;
-  // CSV only, from here to drop. Empty: the column called target, label, class or y; else the last.
-  // Several columns, separated by commas, are the targets of one regression, in this order.
+  // CSV only, from here to dimension. Empty: the column called target, label, class or y; else the
+  // last. Several columns, separated by commas, are the targets of one regression, in this order.
   std::string target;
   // Empty: every row counts 1.
   std::string weight;
@@ -39,6 +39,10 @@ struct ReaderOptions {
   // 0: the one of , ; tab that is most frequent in the first line.
   char separator = 0;
   bool header = true;
+  // True: a row's inputs are named after their columns, cells that are no numbers are categories.
+  bool named = false;
+  // Columns whose cells are categories even if they look like numbers, as postal codes do.
+  std::vector<std::string> categories;
   // Values per row the model takes, 0 if not known: tells whether a file to predict has a target
   // column.
   uint32_t dimension = 0;
