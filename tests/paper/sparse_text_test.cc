@@ -64,7 +64,7 @@ TEST(Rcv1, HashedModelIsAsGoodAsALinearOne) {
   const double majority = MajorityError(test), linear = LinearError(train, test);
   std::printf("RCV1, %zu rows: error %.3f, linear %.3f, more frequent label %.3f\n", train.size(),
               error, linear, majority);
-  EXPECT_LE(error, 0.3 * majority);
+  EXPECT_LE(error, 0.4 * majority);
   EXPECT_LE(error, linear + 0.03);
 }
 
