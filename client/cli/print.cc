@@ -111,8 +111,13 @@ std::string ComponentLine(const Component& component) {
   for (const auto& [name, value] : component.parameters) {
     parameters.push_back(absl::StrCat(name, "=", Number(value)));
   }
-  return absl::StrCat(component.name, parameters.empty() ? "" : " ",
-                      absl::StrJoin(parameters, " "));
+  std::vector<std::string> terms;
+  for (const ComponentTerm& term : component.terms) {
+    const std::string weight = term.weight == 1 ? "" : absl::StrCat(Number(term.weight), " ");
+    terms.push_back(absl::StrCat(weight, ComponentLine(term.component)));
+  }
+  return absl::StrCat(component.name, parameters.empty() ? "" : " ", absl::StrJoin(parameters, " "),
+                      terms.empty() ? "" : " of ", absl::StrJoin(terms, "; "));
 }
 
 std::string LabelsLine(const std::vector<std::string>& labels) {

@@ -33,12 +33,29 @@ static_assert(static_cast<int>(VarianceMethod::kQuantilePair) == v1::VARIANCE_ME
 void Fill(const Component& from, v1::Component* to) {
   to->set_name(from.name);
   for (const auto& [name, value] : from.parameters) (*to->mutable_parameters())[name] = value;
+  for (const ComponentTerm& term : from.terms) {
+    v1::Component::Term* added = to->add_terms();
+    added->set_weight(term.weight);
+    Fill(term.component, added->mutable_component());
+  }
+}
+
+bool IsEmpty(const Component& component) {
+  return component.name.empty() && component.parameters.empty() && component.terms.empty();
 }
 
 template <typename Map>
 Component MakeComponent(const std::string& name, const Map& parameters) {
   Component component{.name = name, .parameters = {}};
   for (const auto& [key, value] : parameters) component.parameters[key] = value;
+  return component;
+}
+
+Component FromProto(const v1::Component& from) {
+  Component component = MakeComponent(from.name(), from.parameters());
+  for (const v1::Component::Term& term : from.terms()) {
+    component.terms.push_back({term.has_weight() ? term.weight() : 1, FromProto(term.component())});
+  }
   return component;
 }
 
@@ -177,13 +194,9 @@ v1::AckLevel ToProto(AckLevel ack) { return static_cast<v1::AckLevel>(ack); }
 
 v1::ModelConfig ToProto(const ModelConfig& from) {
   v1::ModelConfig to;
-  if (!from.loss.name.empty() || !from.loss.parameters.empty()) Fill(from.loss, to.mutable_loss());
-  if (!from.kernel.name.empty() || !from.kernel.parameters.empty()) {
-    Fill(from.kernel, to.mutable_kernel());
-  }
-  if (!from.update_rule.name.empty() || !from.update_rule.parameters.empty()) {
-    Fill(from.update_rule, to.mutable_update_rule());
-  }
+  if (!IsEmpty(from.loss)) Fill(from.loss, to.mutable_loss());
+  if (!IsEmpty(from.kernel)) Fill(from.kernel, to.mutable_kernel());
+  if (!IsEmpty(from.update_rule)) Fill(from.update_rule, to.mutable_update_rule());
   if (from.dimension != 0 || from.hashed || from.standardize != Standardize::kUnspecified) {
     to.mutable_input()->set_dimension(from.dimension);
     to.mutable_input()->set_hashed(from.hashed);
@@ -223,9 +236,9 @@ v1::ModelConfig ToProto(const ModelConfig& from) {
 
 ModelConfig FromProto(const v1::ModelConfig& from) {
   ModelConfig to;
-  to.loss = MakeComponent(from.loss().name(), from.loss().parameters());
-  to.kernel = MakeComponent(from.kernel().name(), from.kernel().parameters());
-  to.update_rule = MakeComponent(from.update_rule().name(), from.update_rule().parameters());
+  to.loss = FromProto(from.loss());
+  to.kernel = FromProto(from.kernel());
+  to.update_rule = FromProto(from.update_rule());
   to.dimension = from.input().dimension();
   to.hashed = from.input().hashed();
   to.standardize = static_cast<Standardize>(from.input().standardize());

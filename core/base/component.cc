@@ -1,15 +1,61 @@
 #include "core/base/component.h"
 
 #include <cmath>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "core/base/field_error.h"
 
 namespace kernelstream {
+namespace {
+
+constexpr absl::string_view kTermPrefix = "terms[";
+std::string TermName(size_t i) { return absl::StrCat(kTermPrefix, i, "]."); }
+
+}  // namespace
+
+bool ComponentConfig::operator==(const ComponentConfig& other) const {
+  return name == other.name && parameters == other.parameters && terms == other.terms;
+}
+
+ParameterMap FlatParameters(const ComponentConfig& config) {
+  ParameterMap flat = config.parameters;
+  for (size_t i = 0; i < config.terms.size(); ++i) {
+    for (const auto& [name, value] : FlatParameters(config.terms[i].component)) {
+      flat.emplace(absl::StrCat(TermName(i), name), value);
+    }
+  }
+  return flat;
+}
+
+ComponentConfig WithParameters(ComponentConfig config, const ParameterMap& flat) {
+  for (const auto& [name, value] : flat) {
+    if (!absl::StartsWith(name, kTermPrefix)) config.parameters[name] = value;
+  }
+  for (size_t i = 0; i < config.terms.size(); ++i) {
+    ParameterMap of_term;
+    for (const auto& [name, value] : flat) {
+      absl::string_view rest = name;
+      if (absl::ConsumePrefix(&rest, TermName(i))) of_term.emplace(rest, value);
+    }
+    ComponentConfig& component = config.terms[i].component;
+    component = WithParameters(std::move(component), of_term);
+  }
+  return config;
+}
 
 absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const ComponentDoc& doc,
-                                                const ParameterMap& given) {
+                                                const ComponentConfig& config) {
+  if (!config.terms.empty() && !doc.takes_terms) {
+    return InvalidField(absl::StrCat(kind, ".terms"),
+                        absl::StrCat(kind, " \"", doc.name, "\" has ", config.terms.size(),
+                                     " terms; only kernels \"sum\" and \"product\" take terms. "
+                                     "Leave them out"));
+  }
+  const ParameterMap& given = config.parameters;
   ParameterMap complete;
   for (const ParameterDoc& parameter : doc.parameters) {
     const auto it = given.find(std::string(parameter.name));

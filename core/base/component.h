@@ -16,12 +16,28 @@ namespace kernelstream {
 
 using ParameterMap = std::map<std::string, double>;
 
+struct ComponentTerm;
+
 // What somebody asked for.
 struct ComponentConfig {
   std::string name;
   ParameterMap parameters;
-  bool operator==(const ComponentConfig&) const = default;
+  // What a sum or product of kernels is made of; empty for all other parts.
+  std::vector<ComponentTerm> terms = {};
+  bool operator==(const ComponentConfig& other) const;
 };
+
+struct ComponentTerm {
+  double weight = 1;
+  ComponentConfig component;
+  bool operator==(const ComponentTerm&) const = default;
+};
+
+// The parameters of a part and those of its terms, the latter as "terms[1].bandwidth".
+ParameterMap FlatParameters(const ComponentConfig& config);
+// The part with these in place of the parameters of the same names, terms included. Names of terms
+// that it does not have are left out.
+ComponentConfig WithParameters(ComponentConfig config, const ParameterMap& flat);
 
 // One parameter of a registered part.
 struct ParameterDoc {
@@ -39,13 +55,14 @@ struct ComponentDoc {
   absl::string_view name;
   absl::string_view doc;
   std::span<const ParameterDoc> parameters;
+  bool takes_terms = false;
 };
 
 // Checks names and ranges, and fills in the parameters that have a default. `kind` is "kernel",
 // "loss", ...: it starts the field path and the message. INVALID_ARGUMENT lists the known
-// parameters and their ranges.
+// parameters and their ranges, or says that the part takes no terms; terms are not looked into.
 absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const ComponentDoc& doc,
-                                                const ParameterMap& given);
+                                                const ComponentConfig& given);
 
 // INVALID_ARGUMENT: unknown `kind` named `name`; lists the known ones.
 absl::Status UnknownComponent(absl::string_view kind, absl::string_view name,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "core/base/spectral_law.h"
 
@@ -29,6 +30,11 @@ enum class FeatureForm {
   kRectifiedPower,
   // Product of (s p_i + sign_i sqrt(shift)), i = 1 .. degree, frequency_i and sign_i independent.
   kProduct,
+  // 4 times number l of 16, l the lane of the feature in its panel: of the circular convolution of
+  // 16 numbers for each factor i = 1 .. degree. Number h of factor i is the sum of sign_ij s z_j
+  // over coordinates j with hash_ij = h, and of sign_i sqrt(shift) if hash_i = h; hashes and signs
+  // are the panel's. A TensorSketch (Pham & Pagh 2013).
+  kSketch,
   // sqrt(sum of series) times the product of s p_i, i = 1 .. N, where P[N = n] = series[n] / sum of
   // series.
   kRandomProduct,
@@ -62,6 +68,30 @@ enum class RadialLaw {
 // the law of the spec whatever the sampler (core/feature/sampler.h).
 enum class Sampler { kIid, kOrthogonal, kQuasiMonteCarlo, kStructured };
 
+// How the features of several kernels become those of one.
+enum class Composition {
+  kNone,
+  // Each panel of 16 features is one of a term, drawn with a probability proportional to weight
+  // times amplitude_square() of the term.
+  kSum,
+  // Products of features of the terms, drawn independently. If all terms are cosines of the inputs,
+  // so is the product: of the sum of the frequencies, which has the same mean and less variance.
+  kProduct,
+};
+
+// Inputs as [height][width][channels]; a patch of it is that many pixels high and wide.
+struct ImageShape {
+  size_t height = 0, width = 0, channels = 0;
+  size_t patch_height = 0, patch_width = 0;
+
+  size_t size() const { return height * width * channels; }
+  size_t patch_size() const { return patch_height * patch_width * channels; }
+  // Places of the patch inside the image.
+  size_t places() const { return (height - patch_height + 1) * (width - patch_width + 1); }
+};
+
+struct FeatureTerm;
+
 struct FeatureSpec {
   FeatureForm form = FeatureForm::kCosine;
   // Of one coordinate of a frequency.
@@ -73,13 +103,20 @@ struct FeatureSpec {
   double shape = 0;
   size_t degree = 1;
   SpectralLaw additive_law = SpectralLaw::kSech;
-  bool pairs = false;  // of kCosine only
+  bool pairs = false;  // where takes_pairs(); of a sum, of its terms
   Sampler sampler = Sampler::kIid;
   std::array<double, kMaxFactors + 1> series = {};
+  // Not empty: frequencies are sums over places of the patch of an independent draw of `law` times
+  // a filter of normal draws, moved to that place: those of a cosine of the filtered image.
+  ImageShape image = {};
+  // Not kNone: frequency_scale multiplies that of the terms; form, law, ... are those of the
+  // terms.
+  Composition composition = Composition::kNone;
+  std::vector<FeatureTerm> terms = {};
 
   // Projections that are multiplied for one feature.
   size_t factors() const {
-    if (form == FeatureForm::kProduct) return degree;
+    if (form == FeatureForm::kProduct || form == FeatureForm::kSketch) return degree;
     return form == FeatureForm::kRandomProduct ? kMaxFactors : 1;
   }
   // Numbers of one feature beside its frequencies: a phase, or what simd.h lists for the form.
@@ -89,18 +126,64 @@ struct FeatureSpec {
   // True if pairs have less variance than single features at the same number of coefficients: if
   // k(2D) < 2 k(D)^2 wherever k is not small. Student's law with shape 0.2 fails where k < 0.12,
   // with shape 0.1 from k = 0.38 on.
-  bool pairs_pay() const {
-    return form == FeatureForm::kCosine && (radial != RadialLaw::kStudent || shape >= 0.2);
-  }
+  // Compositions: of all terms that take pairs.
+  bool pairs_pay() const;
+  // False where `pairs` changes nothing.
+  bool takes_pairs() const;
+  // True if coordinates of frequencies are draws of `law`, of one kernel.
+  bool is_plain() const { return composition == Composition::kNone && image.size() == 0; }
   // Coordinates of z.
   size_t transformed_dim(size_t input_dim) const {
     return transform == InputTransform::kAdditive ? 2 * input_dim : input_dim;
   }
   // True if the features are cosines of the inputs themselves: k(x, x') is a function of x - x'.
-  bool is_shift_invariant() const {
+  bool is_shift_invariant() const;
+  // What the squares of features are multiplied by because of weights: k(0) where k is a function
+  // of x - x'.
+  double amplitude_square() const;
+};
+
+struct FeatureTerm {
+  double weight = 1;
+  FeatureSpec spec;  // its frequency_scale includes 1 / the term's own bandwidth
+};
+
+inline bool FeatureSpec::is_shift_invariant() const {
+  if (composition == Composition::kNone) {
     return form == FeatureForm::kCosine && transform == InputTransform::kNone;
   }
-};
+  for (const FeatureTerm& term : terms) {
+    if (!term.spec.is_shift_invariant()) return false;
+  }
+  return true;
+}
+
+inline bool FeatureSpec::takes_pairs() const {
+  if (composition == Composition::kNone) return form == FeatureForm::kCosine;
+  if (composition == Composition::kProduct) return is_shift_invariant();
+  for (const FeatureTerm& term : terms) {
+    if (term.spec.takes_pairs()) return true;
+  }
+  return false;
+}
+
+inline bool FeatureSpec::pairs_pay() const {
+  for (const FeatureTerm& term : terms) {
+    if (term.spec.takes_pairs() && !term.spec.pairs_pay()) return false;
+  }
+  return takes_pairs() && (radial != RadialLaw::kStudent || shape >= 0.2);
+}
+
+inline double FeatureSpec::amplitude_square() const {
+  if (composition == Composition::kNone) return 1;
+  double sum = 0, product = 1;
+  for (const FeatureTerm& term : terms) {
+    const double square = term.spec.amplitude_square();
+    sum += term.weight * square;
+    product *= square;
+  }
+  return composition == Composition::kSum ? sum : product;
+}
 
 }  // namespace kernelstream
 

@@ -6,8 +6,11 @@
 
 #include "core/base/philox.h"
 #include "core/base/quantile.h"
+#include "core/feature/composition.h"
+#include "core/feature/convolution.h"
 #include "core/feature/orthogonal.h"
 #include "core/feature/quasi_monte_carlo.h"
+#include "core/feature/sketch.h"
 #include "core/feature/structured.h"
 #include "core/simd/simd.h"
 
@@ -146,7 +149,13 @@ void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feat
   }
   // Signs of one input coordinate: for each factor, or for the cosine and the sine.
   const size_t signs = spec.transform == InputTransform::kAdditive ? 2 : spec.factors();
-  if (signs > 1 && spec.law == SpectralLaw::kRademacher) {
+  if (spec.composition != Composition::kNone) {
+    DrawTermFrequencies(spec, seed, first_feature / kPanelWidth, num_panels, inputs, out);
+  } else if (spec.form == FeatureForm::kSketch) {
+    DrawSketches(spec, seed, first_feature / kPanelWidth, num_panels, inputs, out);
+  } else if (spec.image.size() != 0) {
+    DrawConvolutions(spec, seed, first_feature, num_panels, inputs, out);
+  } else if (signs > 1 && spec.law == SpectralLaw::kRademacher) {
     SampleSigns(seed, first_feature, num_panels, inputs,
                 {.signs = signs, .sign_stride = inputs.size, .coordinate_stride = 1}, out);
   } else {
@@ -171,6 +180,9 @@ void DrawLanes(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, siz
         break;
       case FeatureForm::kProduct:
         DrawOffsets(spec, seed, feature, panel_lanes);
+        break;
+      case FeatureForm::kSketch:
+        DrawSketchOffsets(spec, seed, first_panel + p, panel_lanes);
         break;
       case FeatureForm::kRandomProduct:
         DrawOrders(spec, seed, feature, terms, panel, panel_lanes);

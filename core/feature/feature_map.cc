@@ -1,5 +1,6 @@
 #include "core/feature/feature_map.h"
 
+#include "core/feature/composite_feature_map.h"
 #include "core/feature/random_feature_map.h"
 #include "core/feature/structured.h"
 
@@ -18,6 +19,12 @@ std::shared_ptr<const FeatureMap> MakeFeatureMap(const FeatureSpec& spec, uint64
                                                  FeatureCacheBudget* budget) {
   if (spec.sampler == Sampler::kStructured) {
     return std::make_shared<StructuredFeatureMap>(spec, seed, input_dim, max_features, budget);
+  }
+  if (spec.composition != Composition::kNone && !spec.is_shift_invariant()) {
+    if (spec.composition == Composition::kSum) {
+      return std::make_shared<SumFeatureMap>(spec, seed, input_dim, max_features, budget);
+    }
+    return std::make_shared<ProductFeatureMap>(spec, seed, input_dim, max_features, budget);
   }
   return std::make_shared<RandomFeatureMap>(spec, seed, input_dim, max_features, budget);
 }

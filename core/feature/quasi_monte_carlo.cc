@@ -110,7 +110,7 @@ SamplerEntry QuasiMonteCarloSampler() {
           .sampler = Sampler::kQuasiMonteCarlo,
           .applies =
               [](const FeatureSpec& spec) {
-                return spec.law != SpectralLaw::kRademacher &&
+                return spec.is_plain() && spec.law != SpectralLaw::kRademacher &&
                        (spec.form == FeatureForm::kCosine ||
                         spec.form == FeatureForm::kCosineExponential ||
                         spec.form == FeatureForm::kExponential ||

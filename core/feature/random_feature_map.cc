@@ -44,6 +44,7 @@ RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, size_
     : FeatureMap(spec, seed, input_dim),
       inputs_(input_dim),
       terms_(spec.transformed_dim(input_dim)),
+      amplitude_(static_cast<float>(std::sqrt(spec.amplitude_square()))),
       max_features_(max_features),
       budget_(budget),
       blocks_(budget == nullptr ? 0 : (max_features + kFeaturesPerBlock - 1) / kFeaturesPerBlock) {}
@@ -53,6 +54,7 @@ RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed,
     : FeatureMap(spec, seed, ids.size()),
       inputs_(ids),
       terms_(spec.transformed_dim(ids.size())),
+      amplitude_(static_cast<float>(std::sqrt(spec.amplitude_square()))),
       max_features_(0),
       budget_(nullptr) {}
 
@@ -142,12 +144,19 @@ void RandomFeatureMap::VisitPanels(
   }
 }
 
+void RandomFeatureMap::Amplify(std::span<float> features) const {
+  if (amplitude_ == 1) return;
+  for (float& value : features) value *= amplitude_;
+}
+
 void RandomFeatureMap::FeaturesOf(ConstMatrixView z, float scale, uint64_t first_panel,
                                   size_t num_panels, float* out) const {
   VisitPanels(first_panel, num_panels, [&](const FeaturePanels& visited, uint64_t first) {
     FeaturePanels panels = visited;
     panels.inverse_bandwidth = scale;
-    PanelFeatures(panels, z, out + (first - first_panel) * z.rows * kPanelWidth);
+    float* const to = out + (first - first_panel) * z.rows * kPanelWidth;
+    PanelFeatures(panels, z, to);
+    Amplify({to, visited.num_panels * z.rows * kPanelWidth});
   });
 }
 
@@ -161,7 +170,8 @@ void RandomFeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t 
 }
 
 bool RandomFeatureMap::has_one_projection() const {
-  return spec().form != FeatureForm::kProduct && spec().form != FeatureForm::kRandomProduct &&
+  return spec().form != FeatureForm::kProduct && spec().form != FeatureForm::kSketch &&
+         spec().form != FeatureForm::kRandomProduct &&
          spec().form != FeatureForm::kCosineExponential &&
          spec().transform != InputTransform::kAdditive;
 }
@@ -188,6 +198,7 @@ void RandomFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_b
     for (size_t k = 0; k < out.size(); ++k) {
       panels.inverse_bandwidth = Scale(inverse_bandwidths[k]);
       FeaturesOfProjections(panels, projections, x.rows, out[k] + offset);
+      Amplify({out[k] + offset, visited.num_panels * x.rows * kPanelWidth});
     }
   });
 }
@@ -203,7 +214,8 @@ void RandomFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t f
     const uint64_t block = first_block + p / kPanelsPerBlock;
     const size_t in_block = std::min(kPanelsPerBlock, num_panels - p);
     const float* block_coefficients = coefficients + p * num_outputs * kPanelWidth;
-    const float* kept = x.sparse != nullptr ? nullptr : CachedBlock(block);
+    const bool fused = x.sparse == nullptr && amplitude_ == 1;
+    const float* kept = fused ? CachedBlock(block) : nullptr;
     if (kept != nullptr) {
       FeaturePanels panels = Panels(kept, kept + FrequenciesPerBlock(), 0, in_block);
       panels.inverse_bandwidth = scale;

@@ -34,7 +34,7 @@ class RandomFeatureMap final : public FeatureMap {
   ~RandomFeatureMap() override;
 
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
-  // As PanelSums defines it where a block is kept.
+  // Fused where a block is kept, unless a sum of kernels has weights that do not add up to 1.
   void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
                const float* coefficients, size_t num_outputs, double* sums) const override;
   void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
@@ -89,8 +89,12 @@ class RandomFeatureMap final : public FeatureMap {
   void FeaturesOf(ConstMatrixView z, float scale, uint64_t first_panel, size_t num_panels,
                   float* out) const;
 
+  // Of a weighted composition, else nothing.
+  void Amplify(std::span<float> features) const;
+
   const Coordinates inputs_;
   const size_t terms_;
+  const float amplitude_;
   const uint64_t max_features_;
   FeatureCacheBudget* const budget_;
   mutable std::vector<std::atomic<float*>> blocks_;

@@ -77,6 +77,7 @@ void RandomFeatureMap::SparseFeaturesAt(const SparseRows& x,
               } else {
                 PanelFeatures(panels, row(inputs[k]), features.data());
               }
+              Amplify({features.data(), count});
               float* to = out[k] + ((first - first_panel) * x.rows() + r) * kPanelWidth;
               for (size_t i = 0; i < count; i += kPanelWidth, to += x.rows() * kPanelWidth) {
                 std::copy_n(features.data() + i, kPanelWidth, to);

@@ -236,7 +236,8 @@ SamplerEntry StructuredSampler() {
       .sampler = Sampler::kStructured,
       .applies =
           [](const FeatureSpec& spec) {
-            return spec.law == SpectralLaw::kNormal && spec.transform == InputTransform::kNone &&
+            return spec.is_plain() && spec.law == SpectralLaw::kNormal &&
+                   spec.transform == InputTransform::kNone &&
                    (spec.form == FeatureForm::kCosine || spec.form == FeatureForm::kRectifiedPower);
           },
       .fixes_dimension = true};

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -38,6 +39,9 @@ class Kernel {
   virtual bool takes_any_input() const { return true; }
   // Input values the kernel is defined for. INVALID_ARGUMENT about "values[j]".
   virtual absl::Status CheckInput(std::span<const float> values) const { return absl::OkStatus(); }
+  // Numbers of inputs the kernel is defined for; 0: not known before the rows have come.
+  // INVALID_ARGUMENT about "".
+  virtual absl::Status CheckDimension(size_t input_dim) const { return absl::OkStatus(); }
   double bandwidth() const { return bandwidth_; }
 
  protected:
@@ -47,29 +51,48 @@ class Kernel {
   double bandwidth_;
 };
 
+// Most terms of a sum or product, and how deep they may be nested.
+inline constexpr size_t kMaxKernelTerms = 8;
+inline constexpr size_t kMaxKernelDepth = 3;
+
+// One kernel that a sum or product is made of.
+struct KernelTerm {
+  double weight = 1;
+  // Made at its own bandwidth times that of the composition.
+  std::unique_ptr<const Kernel> kernel;
+  double bandwidth = 1;  // its own
+};
+
 struct KernelEntry {
   ComponentDoc doc;
-  // What CheckInput lets pass, in words; "any" where takes_any_input().
+  // What CheckInput lets pass, in words; "any" where takes_any_input(), unless terms decide.
   absl::string_view inputs = "any";
-  // parameters: "bandwidth" included; others without a default may be absent.
-  std::unique_ptr<const Kernel> (*make)(const ParameterMap& parameters);
+  // parameters: "bandwidth" included; others without a default may be absent. Null where
+  // doc.takes_terms.
+  std::unique_ptr<const Kernel> (*make)(const ParameterMap& parameters) = nullptr;
   // Adds the parameters other than "bandwidth" that are absent, as a pure function of rows
   // (as they come, at least one). Null if all have defaults.
   void (*choose)(ConstMatrixView rows, ParameterMap& parameters) = nullptr;
+  // Where doc.takes_terms: a composition of 1 to kMaxKernelTerms terms.
+  std::unique_ptr<const Kernel> (*compose)(double bandwidth,
+                                           std::vector<KernelTerm> terms) = nullptr;
+  // Whether terms may have weights other than 1.
+  bool takes_weights = false;
 };
 
 // All kernels, in the order of kernel_list.inc. Lives for ever.
 std::span<const KernelEntry> KernelRegistry();
-// INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter. Returns the
-// parameters with their defaults; what is to be chosen from the data ("bandwidth") stays absent.
-absl::StatusOr<ParameterMap> CompleteKernel(const ComponentConfig& config);
-// Adds the parameters other than "bandwidth" that are to be chosen from the data. config must be
-// complete otherwise. rows: [rows, dim], at least one row.
+// INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter, bad terms. Returns
+// the config with defaults; what is to be chosen from the data ("bandwidth") stays absent.
+absl::StatusOr<ComponentConfig> CompleteKernel(const ComponentConfig& config);
+// Adds the parameters other than "bandwidth" that are to be chosen from the data, of the kernel
+// itself and not of its terms. config must be complete otherwise. rows: [rows, dim], at least one
+// row.
 void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config);
-// config must be complete with a bandwidth. What else is to be chosen from the data may be absent:
-// such a kernel serves for CheckInput and for what does not depend on it.
+// config must be complete with a bandwidth, its terms too. What else is to be chosen from the data
+// may be absent: such a kernel serves for CheckInput and for what does not depend on it.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config);
-// The same with bandwidth 1 where config has none yet.
+// The same with bandwidth 1 where config or one of its terms has none yet.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeUnitKernel(const ComponentConfig& config);
 
 }  // namespace kernelstream

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<const Loss>> MakeLoss(ComponentConfig& config) {
       known.push_back(entry.doc.name);
       continue;
     }
-    auto parameters = CompleteParameters("loss", entry.doc, config.parameters);
+    auto parameters = CompleteParameters("loss", entry.doc, config);
     if (!parameters.ok()) return parameters.status();
     config.parameters = *std::move(parameters);
     return entry.make(config.parameters);

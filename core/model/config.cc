@@ -33,7 +33,7 @@ absl::Status CompleteRule(Task task, ModelConfig& config) {
     for (const UpdateRuleEntry& entry : UpdateRuleRegistry()) known.push_back(entry.doc.name);
     return UnknownComponent("update_rule", config.update_rule.name, known);
   }
-  auto parameters = CompleteParameters("update_rule", rule->doc, config.update_rule.parameters);
+  auto parameters = CompleteParameters("update_rule", rule->doc, config.update_rule);
   if (!parameters.ok()) return parameters.status();
   config.update_rule.parameters = *std::move(parameters);
   if (task == Task::kNovelty && config.update_rule.name == "proximal" && !step_constant_given) {
@@ -171,10 +171,9 @@ absl::Status CheckTestPoints(const Kernel& kernel, ModelConfig& config) {
     if (!std::all_of(points[i].begin(), points[i].end(), finite)) {
       return InvalidField(point, "a test point has a value that is not a finite number");
     }
-    if (absl::Status s = PrefixField(absl::StrCat(point, "."), kernel.CheckInput(points[i]));
-        !s.ok()) {
-      return s;
-    }
+    absl::Status status = PrefixField(point, kernel.CheckDimension(points[i].size()));
+    status.Update(PrefixField(absl::StrCat(point, "."), kernel.CheckInput(points[i])));
+    if (!status.ok()) return status;
   }
   config.dimension = static_cast<uint32_t>(std::min<size_t>(size, kMaxInputDimension + size_t{1}));
   return absl::OkStatus();
@@ -278,10 +277,16 @@ absl::Status CompleteConfig(ModelConfig& config) {
   const ParameterMap given_rule = config.update_rule.parameters;
   auto kernel = CompleteKernel(config.kernel);
   if (!kernel.ok()) return kernel.status();
-  config.kernel.parameters = *std::move(kernel);
+  config.kernel = *std::move(kernel);
   // What is asked of it below does not depend on what is chosen from the data.
   const auto unit_kernel = MakeUnitKernel(config.kernel);
   if (!unit_kernel.ok()) return unit_kernel.status();
+  if (config.dimension != 0 || config.hashed) {
+    absl::Status status = (*unit_kernel)->CheckDimension(config.dimension);
+    if (!status.ok()) {
+      return PrefixField(config.hashed ? "input.hashed" : "input.dimension", status);
+    }
+  }
   if (config.standardize == Standardize::kOn && !(*unit_kernel)->takes_any_input()) {
     return InvalidField("standardize",
                         absl::StrCat("kernel \"", config.kernel.name,

@@ -22,6 +22,10 @@ void Add(Digest128& digest, const ParameterMap& parameters) {
 void Add(Digest128& digest, const ComponentConfig& component) {
   Add(digest, component.name);
   Add(digest, component.parameters);
+  for (const ComponentTerm& term : component.terms) {
+    digest.AddDouble(term.weight);
+    Add(digest, term.component);
+  }
 }
 
 void Add(Digest128& digest, const std::vector<float>& values) {

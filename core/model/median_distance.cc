@@ -30,4 +30,14 @@ double MedianDistance(ConstMatrixView rows, const Kernel& kernel) {
   return *middle;
 }
 
+void ChooseKernel(ConstMatrixView rows, ComponentConfig& config) {
+  for (ComponentTerm& term : config.terms) ChooseKernel(rows, term.component);
+  ChooseKernelParameters(rows, config);
+  if (config.parameters.contains("bandwidth")) return;
+  const auto kernel = MakeUnitKernel(config);
+  config.parameters["bandwidth"] =
+      std::clamp(MedianDistance(rows, **kernel) * config.parameters.at("bandwidth_scale"),
+                 kSmallestBandwidth, kLargestBandwidth);
+}
+
 }  // namespace kernelstream

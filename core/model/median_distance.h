@@ -11,6 +11,11 @@ namespace kernelstream {
 // 1 if all rows are equal.
 double MedianDistance(ConstMatrixView rows, const Kernel& kernel);
 
+// Chooses what `config` leaves to the data, the bandwidths of its terms included: each is its own
+// bandwidth_scale times its own median distance. config must be complete otherwise. rows: as the
+// kernel will see them, at least one.
+void ChooseKernel(ConstMatrixView rows, ComponentConfig& config);
+
 }  // namespace kernelstream
 
 #endif  // KERNELSTREAM_CORE_MODEL_MEDIAN_DISTANCE_H_

@@ -16,11 +16,10 @@ namespace {
 std::string CosineKernels() {
   std::vector<absl::string_view> names;
   for (const KernelEntry& entry : KernelRegistry()) {
-    const std::string name(entry.doc.name);
-    const auto parameters = CompleteKernel({name, {}});
-    if (!parameters.ok()) continue;
-    const auto kernel = MakeUnitKernel({name, *parameters});
-    if (kernel.ok() && (*kernel)->features().form == FeatureForm::kCosine) {
+    const auto complete = CompleteKernel({std::string(entry.doc.name), {}});
+    if (!complete.ok()) continue;  // needs terms
+    const auto kernel = MakeUnitKernel(*complete);
+    if (kernel.ok() && (*kernel)->features().takes_pairs()) {
       names.push_back(entry.doc.name);
     }
   }
@@ -57,7 +56,7 @@ absl::Status CheckSampler(const FeatureSpec& features, const ModelConfig& config
 
 absl::Status CompleteFeatures(const Kernel& kernel, ModelConfig& config) {
   FeatureSpec features = kernel.features();
-  if (config.feature_form == CosineForm::kPair && features.form != FeatureForm::kCosine) {
+  if (config.feature_form == CosineForm::kPair && !features.takes_pairs()) {
     return InvalidField(
         "feature_form",
         absl::StrCat("PAIR needs a kernel whose features are cosines: ", CosineKernels(),

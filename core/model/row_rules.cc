@@ -126,7 +126,13 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
                        " in size. Fix or leave out the row"));
     }
   }
-  absl::Status status = kernel_->CheckInput(row.values);
+  // An open dimension is fixed by the first dense row.
+  const size_t inputs = dimension != 0 || row.sparse ? dimension : row.values.size();
+  absl::Status status = kernel_->CheckDimension(inputs);
+  if (!status.ok()) {
+    return PrefixField(absl::StrCat(prefix, row.sparse ? "indices" : "values"), status);
+  }
+  status = kernel_->CheckInput(row.values);
   if (status.ok() || !row.named) return PrefixField(prefix, status);
   // The values are in the order of hashes, in which nobody counts.
   return InvalidField("features.named.numbers",

@@ -148,9 +148,13 @@ absl::Status Trainer::Impl::CheckWarmState() const {
 
 absl::Status Trainer::Impl::BuildWarmParts() {
   if (absl::Status status = CheckWarmState(); !status.ok()) return status;
-  auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
+  auto kernel = MakeKernel(WithParameters(config_.kernel, state_.kernel_parameters));
   if (!kernel.ok()) return kernel.status();
   kernel_ = *std::move(kernel);
+  if (absl::Status status = kernel_->CheckDimension(state_.input_dim); !status.ok()) {
+    return absl::DataLossError(
+        absl::StrCat("the stored number of inputs does not fit the kernel: ", status.message()));
+  }
   scaling_ = std::make_shared<const InputScaling>(state_.input_shift, state_.input_inverse_scale);
   for (const GenerationState& generation : state_.generations) {
     streams_.emplace(generation.id, MakeStream(generation));
@@ -267,18 +271,12 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
 void Trainer::Impl::ChooseParameters(ConstMatrixView x) {
   state_.constant_inputs = AllRowsEqual(x);
   ComponentConfig chosen = config_.kernel;
-  ChooseKernelParameters(x, chosen);
-  state_.kernel_parameters = chosen.parameters;
-  if (!chosen.parameters.contains("bandwidth")) {
-    const auto kernel = MakeUnitKernel(chosen);
-    state_.kernel_parameters["bandwidth"] =
-        std::clamp(MedianDistance(x, **kernel) * state_.kernel_parameters.at("bandwidth_scale"),
-                   kSmallestBandwidth, kLargestBandwidth);
-  }
+  ChooseKernel(x, chosen);
+  state_.kernel_parameters = FlatParameters(chosen);
   state_.rule_parameters = config_.update_rule.parameters;
   const UpdateRuleEntry* rule = FindUpdateRule(config_.update_rule.name);
   if (rule->measure != nullptr) {
-    const auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
+    const auto kernel = MakeKernel(chosen);
     rule->measure(x, **kernel, state_.rule_parameters);
   }
 }
@@ -287,7 +285,7 @@ void Trainer::Impl::FinishWarmUp() {
   const SampleBatch rows = std::exchange(state_.waiting, {});
   state_.input_dim = std::max<uint32_t>(state_.input_dim, 1);
   ChooseScales(rows);
-  auto kernel = MakeKernel({config_.kernel.name, state_.kernel_parameters});
+  auto kernel = MakeKernel(WithParameters(config_.kernel, state_.kernel_parameters));
   kernel_ = *std::move(kernel);
   scaling_ = std::make_shared<const InputScaling>(state_.input_shift, state_.input_inverse_scale);
   GenerationState generation;

@@ -112,7 +112,7 @@ struct TrainerState {
   std::vector<double> target_offsets, target_scales;
   // kDensityRatio: weight of the rows so far of denominator and numerator.
   std::array<double, 2> population_weights{};
-  ParameterMap kernel_parameters;  // complete once warm
+  ParameterMap kernel_parameters;  // FlatParameters of the kernel, complete once warm
   ParameterMap rule_parameters;  // complete once warm (with what was measured on the warm-up rows)
   std::vector<std::string> labels;
   std::vector<GenerationState> generations;  // in use, by id

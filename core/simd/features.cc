@@ -171,11 +171,28 @@ void PlainFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t cou
   }
 }
 
-// Products of several projections: factor after factor, each multiplied into what is there.
+// to[l] = sum over k of to[(l - k) mod 16] factor[k].
+HWY_INLINE void Convolve(const float* factor, float* to) {
+  const FloatTag d;
+  HWY_ALIGN float twice[2 * kPanelWidth];
+  std::copy_n(to, kPanelWidth, twice);
+  std::copy_n(to, kPanelWidth, twice + kPanelWidth);
+  for (size_t i = 0; i < kPanelWidth; i += kLanes) {
+    auto sum = hn::Zero(d);
+    for (size_t k = 0; k < kPanelWidth; ++k) {
+      sum = hn::MulAdd(hn::LoadU(d, twice + kPanelWidth + i - k), hn::Set(d, factor[k]), sum);
+    }
+    hn::StoreU(sum, d, to + i);
+  }
+}
+
+// Products or sketches of several projections: factor after factor, each multiplied into what is
+// there.
 void ProductFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count,
                              ConstMatrixView x, float* out, size_t out_stride) {
   const FloatTag d;
   HWY_ALIGN float projections[kTileRows * kPanelWidth];
+  const bool sketch = panels.form == FeatureForm::kSketch;
   const auto scale = hn::Set(d, panels.inverse_bandwidth);
   for (size_t p = 0; p < count; ++p) {
     for (size_t factor = 0; factor < panels.factors; ++factor) {
@@ -188,8 +205,17 @@ void ProductFeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t c
         float* to = out + p * out_stride + row * kPanelWidth;
         for (size_t i = 0; i < tile * kPanelWidth; i += kLanes) {
           const auto offset = hn::LoadU(d, one.phases + i % kPanelWidth);
-          const auto value = hn::MulAdd(hn::LoadU(d, projections + i), scale, offset);
-          hn::StoreU(factor == 0 ? value : hn::Mul(hn::LoadU(d, to + i), value), d, to + i);
+          auto value = hn::MulAdd(hn::LoadU(d, projections + i), scale, offset);
+          if (sketch) {
+            if (factor == 0) value = hn::Mul(value, hn::Set(d, 4.0f));
+            hn::StoreU(value, d, factor == 0 ? to + i : projections + i);
+          } else {
+            hn::StoreU(factor == 0 ? value : hn::Mul(hn::LoadU(d, to + i), value), d, to + i);
+          }
+        }
+        if (!sketch || factor == 0) return;
+        for (size_t r = 0; r < tile * kPanelWidth; r += kPanelWidth) {
+          Convolve(projections + r, to + r);
         }
       });
     }
@@ -241,7 +267,8 @@ void FeaturesOfPanels(const FeaturePanels& panels, size_t first, size_t count, C
                       float* out, size_t out_stride) {
   if (panels.is_additive) {
     AdditiveFeaturesOfPanels(panels, first, count, x, out, out_stride);
-  } else if (panels.form == FeatureForm::kProduct || panels.form == FeatureForm::kRandomProduct) {
+  } else if (panels.form == FeatureForm::kProduct || panels.form == FeatureForm::kSketch ||
+             panels.form == FeatureForm::kRandomProduct) {
     ProductFeaturesOfPanels(panels, first, count, x, out, out_stride);
   } else {
     PlainFeaturesOfPanels(panels, first, count, x, out, out_stride, false);

@@ -109,6 +109,7 @@ HWY_INLINE void ApplyForm(const FeaturePanels& panels, size_t first, size_t coun
                            HWY_ATTR { return RectifiedPower<3>(hn::Mul(p, radians)); });
       }
     case FeatureForm::kProduct:
+    case FeatureForm::kSketch:
     case FeatureForm::kRandomProduct:
       return;  // has a loop of its own
   }

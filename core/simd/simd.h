@@ -92,7 +92,7 @@ void TransformInputs(InputTransform transform, float parameter, ConstMatrixView 
 // A run of consecutive features, at most as many as the caller likes. Lanes are what a form needs
 // beside frequencies, for each panel:
 //   kCosine [16]: phase in turns     kCosineExponential [2][16]: phase in turns, rate
-//   kProduct, kRandomProduct [factors][16]: what is added to each projection
+//   kProduct, kSketch, kRandomProduct [factors][16]: what is added to each projection
 //   additive [16]: frequency over the logarithms, in turns, the same in all lanes
 //   others [16]: unused
 //
@@ -135,6 +135,10 @@ struct FeaturePanels {
 //   4e-6 m.
 // kProduct, kRandomProduct: product over factors of fma(projection, inverse_bandwidth, lane).
 //   Relative error of each factor <= 4e-7 (m + |lane|) / |factor|. Costs `factors` projections.
+// kSketch: circular convolution over the lanes of the factors of kProduct, times 4: with c the lanes
+//   so far, c'[l] = sum over k = 0, 1, ... of c[(l - k) mod 16] factor[k] by fused multiply-add.
+//   Error <= 1e-5 degree times the product over factors of (sum_j |x_j| inverse_bandwidth +
+//   |lanes|). Costs `factors` projections and 16 multiplications for each feature and factor.
 void PanelFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 
 // The same in two steps, for several bandwidths on one frequency stream: the projections

@@ -17,12 +17,21 @@ ComponentConfig ComponentFromWire(const v1::Component& wire) {
   ComponentConfig config;
   config.name = wire.name();
   config.parameters.insert(wire.parameters().begin(), wire.parameters().end());
+  for (const v1::Component::Term& term : wire.terms()) {
+    config.terms.push_back(
+        {term.has_weight() ? term.weight() : 1, ComponentFromWire(term.component())});
+  }
   return config;
 }
 
 void ComponentConfigToWire(const ComponentConfig& config, v1::Component* wire) {
   wire->set_name(config.name);
   for (const auto& [name, value] : config.parameters) (*wire->mutable_parameters())[name] = value;
+  for (const ComponentTerm& term : config.terms) {
+    v1::Component::Term* added = wire->add_terms();
+    added->set_weight(term.weight);
+    ComponentConfigToWire(term.component, added->mutable_component());
+  }
 }
 
 absl::Status UnknownValue(absl::string_view field, int value) {

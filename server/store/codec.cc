@@ -43,10 +43,20 @@ static_assert(static_cast<int>(StreamOrder::kOrdered) == v1::ReplayRecord::ORDER
 void ToRecord(const ComponentConfig& component, v1::ComponentRecord& out) {
   out.set_name(component.name);
   for (const auto& [name, value] : component.parameters) (*out.mutable_parameters())[name] = value;
+  for (const ComponentTerm& term : component.terms) {
+    v1::ComponentTermRecord& added = *out.add_terms();
+    added.set_weight(term.weight);
+    ToRecord(term.component, *added.mutable_component());
+  }
 }
 
 ComponentConfig FromRecord(const v1::ComponentRecord& record) {
-  return {record.name(), {record.parameters().begin(), record.parameters().end()}};
+  ComponentConfig component = {record.name(),
+                               {record.parameters().begin(), record.parameters().end()}};
+  for (const v1::ComponentTermRecord& term : record.terms()) {
+    component.terms.push_back({term.weight(), FromRecord(term.component())});
+  }
+  return component;
 }
 
 void ToRecord(const VarianceConfig& config, v1::VarianceConfigRecord& out) {

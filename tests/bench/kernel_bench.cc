@@ -135,9 +135,11 @@ int Main(int argc, char** argv) {
   for (const KernelEntry& entry : KernelRegistry()) {
     for (const ComponentConfig& setting : KernelSettings(entry.doc.name)) {
       if (setting.parameters.contains("offset")) continue;  // the same work
+      // That of their terms, and, where features are kept, of a Gaussian.
+      if (!setting.terms.empty() || setting.name == "convolution") continue;
       ComponentConfig config = setting;
       auto complete = CompleteKernel(config);
-      if (complete.ok()) config.parameters = *std::move(complete);
+      if (complete.ok()) config = *std::move(complete);
       const auto kernel = MakeUnitKernel(config);
       if (!kernel.ok()) {
         std::fprintf(stderr, "%s: %s\n", SettingText(setting).c_str(),

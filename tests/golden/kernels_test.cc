@@ -45,14 +45,17 @@ ComponentConfig Config(const std::string& kernel, const Json& from) {
   to.emplace("bandwidth", 1.0);
   const auto complete = CompleteKernel(config);
   EXPECT_TRUE(complete.ok()) << complete.status();
-  return {kernel, *complete};
+  return *complete;
 }
 
 TEST(Kernels, EqualTheTableWithinTwelveDigits) {
   std::ifstream file(KERNELSTREAM_GOLDEN_DATA "/kernels.json");
   const Json data = Json::parse(file);
+  int compared = 0;
   for (const KernelEntry& entry : KernelRegistry()) {
     const std::string name(entry.doc.name);
+    if (!data.at("kernels").contains(name)) continue;
+    ++compared;
     const Json& table = data.at("kernels").at(name);
     const Json& points = data.at("points").at(table.at("domain").get<std::string>());
     for (const Json& setting : table.at("settings")) {
@@ -71,6 +74,7 @@ TEST(Kernels, EqualTheTableWithinTwelveDigits) {
       }
     }
   }
+  EXPECT_EQ(compared, 15);
 }
 
 }  // namespace

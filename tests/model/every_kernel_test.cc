@@ -48,6 +48,33 @@ TEST(EveryKernel, BeatsTheBestConstantClearly) {
   }
 }
 
+// What a filter of one place sees at its place, in an image of noise.
+TEST(Convolution, LearnsFromSmallImages) {
+  constexpr size_t kSide = 6, kImages = 3000;
+  SampleBatch rows, tested;
+  Random random(kSeed);
+  double squares = 0;
+  for (size_t i = 0; i < kImages + kTested; ++i) {
+    SampleBatch& to = i < kImages ? rows : tested;
+    float* x = to.AddDense(kSide * kSide);
+    for (size_t j = 0; j < kSide * kSide; ++j) x[j] = static_cast<float>(random.Normal());
+    const float* corner = x + 2 * kSide + 2;
+    const double y = std::sin(corner[0] + corner[1] - corner[kSide] - corner[kSide + 1]);
+    to.SetTarget(y);
+    if (i >= kImages) squares += y * y;
+  }
+  ModelConfig config;
+  config.loss.name = "square";
+  config.kernel = {"convolution", {{"height", kSide}}};
+  config.max_features = 1024;
+  config.warmup_rows = 64;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, kImages);
+  EXPECT_LT(ErrorOn(*trainer, tested), 0.8 * squares / kTested);
+  EXPECT_EQ(trainer->MakeSnapshot()->resolved().kernel_parameters.at("width"), kSide);
+}
+
 TEST(EveryKernel, RefusesRowsOutsideItsDomain) {
   for (const ComponentConfig& kernel : Kernels()) {
     SCOPED_TRACE(SettingText(kernel));

@@ -1,6 +1,7 @@
 // Same config and same mini-batches: same bits, whatever the machine does.
 #include "core/simd/simd.h"
 #include "tests/model/model_support.h"
+#include "tests/support/compositions.h"
 #include "tests/support/thread_executor.h"
 
 namespace kernelstream {
@@ -148,6 +149,36 @@ INSTANTIATE_TEST_SUITE_P(Problems, Replay,
                                          Problem{"hinge", "newest_block"},
                                          Problem{"softmax", "newest_block"}),
                          [](const auto& p) { return p.param.loss + "_" + p.param.rule; });
+
+// Compositions: maps of several terms that share a cache, and parameters of terms in the state.
+TEST(Composition, IsTheSameWithAnyFeatureCacheAndAfterARestore) {
+  for (const ComponentConfig& kernel :
+       {Named("sum"), Named("product"),
+        ComponentConfig{"product", {}, {{1, Leaf("gaussian")}, {1, Leaf("polynomial")}}}}) {
+    ModelConfig config = SmallConfig("square");
+    config.kernel = kernel;
+    config.input_metric = InputMetric::kAuto;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    const SampleBatch rows = MakeRows("square", 300, kDim, 5);
+    std::vector<std::array<uint8_t, 16>> fingerprints;
+    for (const int64_t bytes : {int64_t{0}, int64_t{1} << 30}) {
+      FeatureCacheBudget budget(bytes);
+      auto trainer = MakeTrainer(config, Inline(), &budget);
+      Feed(*trainer, config, rows, 0, 160);
+      auto restored = Trainer::Restore(config, trainer->Save(), {&Inline(), nullptr});
+      ASSERT_TRUE(restored.ok()) << restored.status();
+      EXPECT_EQ(Scores(**restored, rows), Scores(*trainer, rows));
+      Feed(**restored, config, rows, 160, rows.size());
+      Feed(*trainer, config, rows, 160, rows.size());
+      EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), trainer->MakeSnapshot()->fingerprint());
+      fingerprints.push_back(trainer->MakeSnapshot()->fingerprint());
+      EXPECT_EQ(budget.used() > 0, bytes > 0);
+      const ParameterMap resolved = trainer->MakeSnapshot()->resolved().kernel_parameters;
+      EXPECT_GT(resolved.at("terms[1].bandwidth"), 0);
+    }
+    EXPECT_EQ(fingerprints[0], fingerprints[1]) << kernel.name;
+  }
+}
 
 TEST(Snapshot, ScoresARowTheSameAloneAndAmongOthers) {
   const ModelConfig config = SmallConfig("softmax");

@@ -9,6 +9,7 @@
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
 #include "core/model/update_rule.h"
+#include "tests/support/compositions.h"
 
 namespace kernelstream {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Part> AllParts() {
   for (const UpdateRuleEntry& entry : UpdateRuleRegistry()) {
     parts.push_back({"update_rule", entry.doc, base, &ModelConfig::update_rule});
   }
-  for (Part& part : parts) (part.config.*part.member).name = std::string(part.doc.name);
+  for (Part& part : parts) part.config.*part.member = Named(part.doc.name);
   return parts;
 }
 

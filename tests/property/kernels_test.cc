@@ -13,6 +13,7 @@
 #include "core/feature/random_feature_map.h"
 #include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
+#include "tests/support/compositions.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -29,32 +30,51 @@ uint64_t NumFeatures() {
   return std::getenv("KERNELSTREAM_LONG_TEST") != nullptr ? 1 << 20 : 1 << 17;
 }
 
+// Complete for inputs of `dim` coordinates.
+ComponentConfig Complete(const ComponentConfig& config, size_t dim) {
+  auto complete = CompleteKernel(config);
+  EXPECT_TRUE(complete.ok()) << config.name << complete.status();
+  const std::vector<float> row(dim);
+  ChooseKernelParameters({row.data(), 1, dim}, *complete);
+  return *complete;
+}
+
 // A kernel of the registry with one setting of its parameters.
 struct Setting {
   std::string name;
   std::unique_ptr<const Kernel> kernel;
 };
 
-// Defaults; then each integer parameter at its first values, each other one at a value apart.
-std::vector<Setting> Settings(const KernelEntry& entry) {
+// Of inputs of `dim` coordinates: defaults; then each integer parameter at its first values, each
+// other one at a value apart. Sums and products: several of each.
+std::vector<Setting> Settings(const KernelEntry& entry, size_t dim) {
   const std::string name(entry.doc.name);
+  std::vector<ComponentConfig> configs;
+  if (entry.doc.takes_terms) configs = Compositions(entry.doc.name);
+  for (ComponentConfig& config : configs) config.parameters["bandwidth"] = kBandwidth;
   std::vector<ParameterMap> maps = {{{"bandwidth", kBandwidth}}};
   for (const ParameterDoc& parameter : entry.doc.parameters) {
     if (parameter.name == "bandwidth" || parameter.name == "bandwidth_scale") continue;
-    if (absl::StartsWith(parameter.name, "a")) continue;  // coefficients of a series
+    if (absl::StartsWith(parameter.name, "a")) continue;               // coefficients of a series
+    if (name == "convolution" && parameter.name != "patch") continue;  // belong to the dimension
     std::vector<double> values = {std::min(parameter.max, std::max(parameter.min, 0.3))};
     if (parameter.integer) values = {parameter.min, parameter.min + 1, parameter.min + 2};
     for (const double value : values) {
+      if (value > parameter.max) continue;
       maps.push_back({{"bandwidth", kBandwidth}, {std::string(parameter.name), value}});
     }
   }
-  std::vector<Setting> settings;
+  if (name == "polynomial") maps.push_back({{"bandwidth", kBandwidth}, {"degree", 4}});
   for (const ParameterMap& map : maps) {
+    if (!entry.doc.takes_terms) configs.push_back({name, map});
+  }
+  std::vector<Setting> settings;
+  for (const ComponentConfig& config : configs) {
     std::string text = name;
-    for (const auto& [key, value] : map) text += " " + key + "=" + std::to_string(value);
-    const auto complete = CompleteKernel({name, map});
-    EXPECT_TRUE(complete.ok()) << text << complete.status();
-    auto kernel = MakeKernel({name, *complete});
+    for (const auto& [key, value] : FlatParameters(config)) {
+      text += " " + key + "=" + std::to_string(value);
+    }
+    auto kernel = MakeKernel(Complete(config, dim));
     EXPECT_TRUE(kernel.ok()) << text << kernel.status();
     settings.push_back({text, *std::move(kernel)});
   }
@@ -77,7 +97,7 @@ std::vector<Variant> Variants(const Setting& setting) {
     variant.spec.sampler = sampler.sampler;
     variant.widens = !sampler.fixes_dimension;
     variants.push_back(variant);
-    if (variant.spec.form != FeatureForm::kCosine) continue;
+    if (!variant.spec.takes_pairs()) continue;
     variant.name += " in pairs";
     variant.spec.pairs = true;
     variants.push_back(variant);
@@ -85,10 +105,11 @@ std::vector<Variant> Variants(const Setting& setting) {
   return variants;
 }
 
+// For inputs of `dim` coordinates.
 template <class Check>
-void ForEachVariant(Check check) {
+void ForEachVariant(size_t dim, Check check) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    for (const Setting& setting : Settings(entry)) {
+    for (const Setting& setting : Settings(entry, dim)) {
       for (const Variant& variant : Variants(setting)) check(*setting.kernel, variant);
     }
   }
@@ -117,8 +138,8 @@ std::vector<float> Pairs(const Kernel& kernel, size_t dim) {
 
 TEST(EveryKernel, IsSymmetricPositiveOnTheDiagonalAndObeysCauchySchwarz) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    for (const Setting& setting : Settings(entry)) {
-      constexpr size_t kDim = 5;
+    constexpr size_t kDim = 5;
+    for (const Setting& setting : Settings(entry, kDim)) {
       const std::vector<float> rows = Pairs(*setting.kernel, kDim);
       for (size_t p = 0; p < kPairs; ++p) {
         const auto x = Widened(&rows[2 * p * kDim], kDim);
@@ -129,8 +150,9 @@ TEST(EveryKernel, IsSymmetricPositiveOnTheDiagonalAndObeysCauchySchwarz) {
         EXPECT_GT(xx, 0) << setting.name;
         EXPECT_LE(k * k, xx * yy * (1 + 1e-12)) << setting.name;
         EXPECT_GE(setting.kernel->Distance(x, y), 0) << setting.name;
-        if (setting.kernel->features().is_shift_invariant()) {
-          EXPECT_EQ(xx, 1) << setting.name;
+        const FeatureSpec spec = setting.kernel->features();
+        if (spec.is_shift_invariant()) {
+          EXPECT_NEAR(xx, spec.amplitude_square(), 1e-15 * xx) << setting.name;
         }
       }
     }
@@ -140,8 +162,10 @@ TEST(EveryKernel, IsSymmetricPositiveOnTheDiagonalAndObeysCauchySchwarz) {
 TEST(EveryKernel, MeasuresInputsInUnitsOfItsBandwidth) {
   for (const KernelEntry& entry : KernelRegistry()) {
     const auto at = [&](double bandwidth) {
-      ParameterMap map = *CompleteKernel({std::string(entry.doc.name), {{"bandwidth", bandwidth}}});
-      return *MakeKernel({std::string(entry.doc.name), map});
+      ComponentConfig config = Named(entry.doc.name);
+      if (entry.doc.takes_terms) config = Compositions(entry.doc.name)[0];
+      config.parameters["bandwidth"] = bandwidth;
+      return *MakeKernel(Complete(config, 3));
     };
     const auto one = at(1), two = at(2);
     if (one->features().transform == InputTransform::kLog) continue;
@@ -162,16 +186,19 @@ TEST(EveryKernel, MeasuresInputsInUnitsOfItsBandwidth) {
 
 TEST(EveryKernel, RefusesValuesOutsideItsDomainAndNamesThem) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    for (const Setting& setting : Settings(entry)) {
+    for (const Setting& setting : Settings(entry, 3)) {
       const float inside[] = {0.0f, 3.5f, 1e-20f}, outside[] = {1.0f, -2.5f};
       EXPECT_TRUE(setting.kernel->CheckInput(inside).ok()) << setting.name;
       const absl::Status status = setting.kernel->CheckInput(outside);
       EXPECT_EQ(status.ok(), setting.kernel->takes_any_input()) << setting.name;
-      EXPECT_EQ(status.ok(), entry.inputs == "any") << setting.name;
+      const bool terms_decide = entry.doc.takes_terms;
+      EXPECT_TRUE(terms_decide || status.ok() == (entry.inputs == "any")) << setting.name;
       if (status.ok()) continue;
       EXPECT_EQ(FieldPathOf(status), "values[1]") << setting.name;
       EXPECT_TRUE(absl::StrContains(status.message(), "-2.5")) << status;
-      EXPECT_TRUE(absl::StrContains(status.message(), entry.doc.name)) << status;
+      EXPECT_TRUE(absl::StrContains(status.message(),
+                                    entry.doc.takes_terms ? "kernel.terms[" : entry.doc.name))
+          << status;
     }
   }
 }
@@ -193,7 +220,7 @@ ProductMoments MomentsOf(const FeatureSpec& spec, const std::vector<float>& x, s
   std::vector<double> sum(kPairs), group_squares(kPairs), squares(kPairs);
   const auto waves = static_cast<double>(spec.waves());
   for (uint64_t panel = 0; panel < num_features / kPanelWidth; panel += kPanelsPerGroup) {
-    map->Features({x.data(), kRows, dim}, static_cast<float>(1 / kBandwidth), panel,
+    map->Features(ConstMatrixView(x.data(), kRows, dim), static_cast<float>(1 / kBandwidth), panel,
                   kPanelsPerGroup, features.data());
     for (size_t p = 0; p < kPairs; ++p) {
       double group = 0;
@@ -229,7 +256,7 @@ ProductMoments MomentsOf(const FeatureSpec& spec, const std::vector<float>& x, s
 // E[feature(x) feature(x')] = k(x, x').
 TEST(EveryKernel, FeaturesAreUnbiased) {
   constexpr size_t kDim = 4;
-  ForEachVariant([&](const Kernel& kernel, const Variant& variant) {
+  ForEachVariant(kDim, [&](const Kernel& kernel, const Variant& variant) {
     const std::vector<float> x = Pairs(kernel, kDim);
     const ProductMoments moments = MomentsOf(variant.spec, x, kDim, NumFeatures());
     for (size_t p = 0; p < kPairs; ++p) {
@@ -241,16 +268,38 @@ TEST(EveryKernel, FeaturesAreUnbiased) {
           << variant.name << " pair " << p << " mean " << moments.mean[p] << " k " << expected
           << " error " << moments.error[p] << " seed " << kSeed;
       if (!variant.spec.is_shift_invariant() || variant.spec.sampler != Sampler::kIid) continue;
-      // Variance of the product: 1 + k(2 D) / 2 - k(D)^2, of pairs (1 + k(2 D)) / 2 - k(D)^2.
+      // Variance of the product: k(0)^2 + k(0) k(2 D) / 2 - k(D)^2, of pairs half the first term.
       std::vector<double> zero(kDim), twice(kDim);
       for (size_t j = 0; j < kDim; ++j) twice[j] = 2 * (a[j] - b[j]);
-      const double exact =
-          (variant.spec.pairs ? 0.5 : 1.0) + kernel.Evaluate(twice, zero) / 2 - expected * expected;
+      const double diagonal = kernel.Evaluate(zero, zero);
+      const double exact = diagonal * (variant.spec.pairs ? diagonal / 2 : diagonal) +
+                           diagonal * kernel.Evaluate(twice, zero) / 2 - expected * expected;
       // That of pairs is small at small distances, and made by the few longest frequencies.
       EXPECT_NEAR(moments.variance[p], exact, (variant.spec.pairs ? 0.12 : 0.03) * exact + 1e-6)
           << variant.name << " pair " << p;
     }
   });
+}
+
+// Sums of features, not single ones, have less: within a panel they make up for each other.
+TEST(Polynomial, SketchesHaveLessVarianceThanProducts) {
+  constexpr size_t kDim = 6;
+  for (const auto& [degree, most] : std::vector<std::pair<double, double>>{{2, 0.9}, {4, 0.65}}) {
+    double squares[2] = {};
+    for (const double sketch : {0, 1}) {
+      ComponentConfig config = Leaf("polynomial", kBandwidth);
+      config.parameters["degree"] = degree;
+      config.parameters["sketch"] = sketch;
+      const auto kernel = MakeKernel(Complete(config, kDim));
+      const std::vector<float> x = Pairs(**kernel, kDim);
+      const FeatureSpec spec = (*kernel)->features();
+      for (const double error : MomentsOf(spec, x, kDim, NumFeatures()).error) {
+        squares[sketch == 1] += error * error;
+      }
+    }
+    EXPECT_LT(squares[1], most * squares[0]) << degree;
+    RecordProperty("degree_" + std::to_string(degree), std::to_string(squares[1] / squares[0]));
+  }
 }
 
 // One row or many, one bandwidth or many, with or without a cache, wider inputs, summed or not.
@@ -259,7 +308,7 @@ TEST(EveryKernel, FeaturesAreTheSameBitsWhicheverWayTheyAreAskedFor) {
   Random random(kSeed);
   std::vector<float> coefficients(kPanels * kOutputs * kPanelWidth);
   for (float& value : coefficients) value = static_cast<float>(random.Normal());
-  ForEachVariant([&](const Kernel& kernel, const Variant& variant) {
+  ForEachVariant(kDim, [&](const Kernel& kernel, const Variant& variant) {
     SCOPED_TRACE(variant.name);
     const std::vector<float> data = Pairs(kernel, kDim);
     const ConstMatrixView x(data.data(), kRows, kDim);
@@ -287,7 +336,7 @@ TEST(EveryKernel, FeaturesAreTheSameBitsWhicheverWayTheyAreAskedFor) {
       }
       // Coordinates that are 0 change nothing.
       kept->Widen(kDim + 6, false)
-          ->Features({wide.data(), kRows, kDim + 6}, 0.8f, 0, kPanels, other.data());
+          ->Features(ConstMatrixView(wide.data(), kRows, kDim + 6), 0.8f, 0, kPanels, other.data());
       EXPECT_EQ(all, other);
     }
 
@@ -307,7 +356,7 @@ TEST(EveryKernel, FeaturesAreTheSameBitsWhicheverWayTheyAreAskedFor) {
 
 TEST(EveryKernel, FeaturesAreTheSameBitsOnAllTargetsWithFusedMultiplyAdd) {
   constexpr size_t kDim = 5, kRows = 2 * kPairs, kPanels = 3;
-  ForEachVariant([&](const Kernel& kernel, const Variant& variant) {
+  ForEachVariant(kDim, [&](const Kernel& kernel, const Variant& variant) {
     const auto map = MakeFeatureMap(variant.spec, kSeed, kDim, 4096, nullptr);
     const std::vector<float> x = Pairs(kernel, kDim);
     std::vector<float> first;
@@ -315,7 +364,7 @@ TEST(EveryKernel, FeaturesAreTheSameBitsOnAllTargetsWithFusedMultiplyAdd) {
       if (!SimdTargetHasFma(target)) continue;
       ASSERT_TRUE(UseSimdTarget(target));
       std::vector<float> out(kPanels * kRows * kPanelWidth);
-      map->Features({x.data(), kRows, kDim}, 0.8f, 0, kPanels, out.data());
+      map->Features(ConstMatrixView(x.data(), kRows, kDim), 0.8f, 0, kPanels, out.data());
       if (first.empty()) first = out;
       EXPECT_EQ(out, first) << variant.name << " " << target;
     }
@@ -339,14 +388,14 @@ TEST(RandomFeatureMap, GivesTheSameBitsWithAndWithoutCacheAndWhenWidened) {
     const RandomFeatureMap map(FeatureSpec{}, kSeed, kDim, 4096, budget);
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::vector<double> sums(kRows * kOutputs);
-      map.AddSums({x.data(), kRows, kDim}, 0.7f, 0, kPanels, coefficients.data(), kOutputs,
-                  sums.data());
+      map.AddSums(ConstMatrixView(x.data(), kRows, kDim), 0.7f, 0, kPanels, coefficients.data(),
+                  kOutputs, sums.data());
       results.push_back(sums);
     }
     std::vector<double> sums(kRows * kOutputs);
     map.Widen(2 * kDim, true)
-        ->AddSums({wide_x.data(), kRows, 2 * kDim}, 0.7f, 0, kPanels, coefficients.data(), kOutputs,
-                  sums.data());
+        ->AddSums(ConstMatrixView(wide_x.data(), kRows, 2 * kDim), 0.7f, 0, kPanels,
+                  coefficients.data(), kOutputs, sums.data());
     results.push_back(sums);
   }
   for (const auto& result : results) EXPECT_EQ(result, results[0]);

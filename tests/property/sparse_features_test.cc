@@ -8,6 +8,7 @@
 #include "core/feature/feature_map.h"
 #include "core/kernel/kernel.h"
 #include "core/simd/simd.h"
+#include "tests/support/compositions.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -69,7 +70,11 @@ bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
 TEST(EveryKernel, HasTheSameFeaturesOfSparseRows) {
   for (const KernelEntry& entry : KernelRegistry()) {
     const std::string name(entry.doc.name);
-    const auto kernel = MakeUnitKernel({name, *CompleteKernel({name, {}})});
+    auto config = CompleteKernel(Named(name));
+    ASSERT_TRUE(config.ok()) << config.status();
+    const std::vector<float> row(kDim);
+    ChooseKernelParameters({row.data(), 1, kDim}, *config);
+    const auto kernel = MakeUnitKernel(*config);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     Random random(kSeed);
     std::vector<float> dense(kRows * kDim, 0.0f);

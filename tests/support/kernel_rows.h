@@ -12,6 +12,7 @@
 
 #include "core/kernel/kernel.h"
 #include "core/model/sample_batch.h"
+#include "tests/support/compositions.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -24,7 +25,7 @@ inline std::vector<ComponentConfig> KernelSettings(absl::string_view kernel) {
     return {{name, {}}, {name, {{"function", 1}}}, {name, {{"function", 2}}}};
   }
   if (name == "skewed_chi2") return {{name, {}}, {name, {{"offset", 0.5}}}};
-  return {{name, {}}};
+  return {Named(name)};
 }
 
 // "dot_product function=1".

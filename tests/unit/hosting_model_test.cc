@@ -7,6 +7,7 @@
 #include "core/base/field_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/compositions.h"
 #include "tests/unit/hosting_support.h"
 
 namespace kernelstream::server {
@@ -383,6 +384,27 @@ TEST(HostedModel, ReplayGivesTheSameFingerprint) {
       EXPECT_EQ(model->status().rows_pending, pending);
     }
   }
+}
+
+TEST(HostedModel, KernelOfTermsComesBackAsItWas) {
+  MemoryStore store;
+  ModelConfig config = SmallConfig();
+  config.kernel = {"sum", {}, {{2, Leaf("gaussian")}, {0.5, Leaf("polynomial")}}};
+  auto host = std::make_unique<Host>(&store);
+  auto model = host->Create("m", config);
+  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, 64)).ok());
+  host->Settle(*model);
+  const ParameterMap parameters = model->snapshot()->resolved().kernel_parameters;
+  EXPECT_GT(parameters.at("terms[0].bandwidth"), 0);
+  const ModelConfig complete = model->config();
+  const auto fingerprint = model->snapshot()->fingerprint();
+  model.reset();
+  host = std::make_unique<Host>(&store);
+  host->Load();
+  model = host->Get("m");
+  EXPECT_EQ(model->config(), complete);
+  EXPECT_EQ(model->snapshot()->resolved().kernel_parameters, parameters);
+  EXPECT_EQ(model->snapshot()->fingerprint(), fingerprint);
 }
 
 TEST(HostedModel, EarlyCutIsLoggedBeforeItIsLearned) {

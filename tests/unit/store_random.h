@@ -51,7 +51,13 @@ class Random {
     for (uint64_t i = Below(4); i > 0; --i) out[Word()] = Double();
     return out;
   }
-  ComponentConfig Component() { return {Word(), Parameters()}; }
+  ComponentConfig Component(size_t depth = 0) {
+    ComponentConfig out = {Word(), Parameters()};
+    for (uint64_t i = depth < 3 ? Below(3) : 0; i > 0; --i) {
+      out.terms.push_back({Double(), Component(depth + 1)});
+    }
+    return out;
+  }
 
   // Dense and sparse rows, numbers and labels, weights: each column uniform or mixed.
   SampleBatch Rows(size_t most) {

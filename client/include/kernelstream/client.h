@@ -76,9 +76,18 @@ struct Matrix {
 // ---- Models
 // ---------------------------------------------------------------------------------------
 
+struct ComponentTerm;
+
 struct Component {
   std::string name;
   std::map<std::string, double> parameters;
+  // Of kernels "sum" and "product".
+  std::vector<ComponentTerm> terms = {};
+};
+
+struct ComponentTerm {
+  double weight = 1;
+  Component component;
 };
 
 enum class Averaging { kUnspecified = 0, kAuto, kLast, kPolynomial, kUniform };
