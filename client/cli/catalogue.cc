@@ -50,6 +50,19 @@ constexpr Catalogue kLosses = {.command = "losses",
                                  return ToJson(response);
                                }};
 
+constexpr Catalogue kSamplers = {.command = "samplers",
+                                 .help = "List the samplers and the kernels they draw for",
+                                 .kind = "sampler",
+                                 .about = "how frequencies are drawn",
+                                 .list = &Client::ListSamplers,
+                                 .json = [](const Infos& infos) {
+                                   v1::ListSamplersResponse response;
+                                   for (const ComponentInfo& info : infos) {
+                                     *response.add_samplers() = ToProto(info);
+                                   }
+                                   return ToJson(response);
+                                 }};
+
 struct CatalogueFlags {
   std::string name;
   bool markdown = false;
@@ -86,7 +99,7 @@ int Run(const Globals& globals, const Catalogue& catalogue, const CatalogueFlags
 }  // namespace
 
 void AddCatalogue(CLI::App* app, Globals* globals) {
-  for (const Catalogue& catalogue : {kKernels, kLosses}) {
+  for (const Catalogue& catalogue : {kKernels, kLosses, kSamplers}) {
     auto flags = std::make_shared<CatalogueFlags>();
     CLI::App* command = AddCommand(app, catalogue.command, catalogue.help);
     command->add_option("NAME", flags->name, "Only this one; default: all");

@@ -29,11 +29,11 @@ std::string StateLine(const ModelInfo& model);
 std::string ClassesText(const std::vector<ClassMetrics>& classes);
 // "loss 0.341, error 14.9 %, auc 0.91" of recent rows, as the task has it; empty before any.
 std::string RecentText(const ValidationMetrics& metrics);
-// Name, documentation, inputs and parameters of each. A parameter that several have is explained at
-// the first of them.
+// Name, documentation, inputs, kernels and parameters of each. A parameter that several have is
+// explained at the first of them.
 std::string CatalogueText(const std::vector<ComponentInfo>& infos);
-// A table in Markdown, a line each. `head` and `about` are the first two columns' names; that of
-// the inputs is left out where no part has any.
+// A table in Markdown, a line each. `head` and `about` are the first two columns' names; a column
+// for which no part has anything is left out.
 std::string CatalogueMarkdown(absl::string_view head, absl::string_view about,
                               const std::vector<ComponentInfo>& infos);
 

@@ -69,7 +69,7 @@ std::string ParametersCell(const ComponentInfo& info) {
     cells.push_back(absl::StrCat(absl::StrJoin(names, " "), " (",
                                  value ? Number(*value) : "from the data", ")"));
   }
-  return cells.empty() ? "none" : absl::StrJoin(cells, ", ");
+  return absl::StrJoin(cells, ", ");
 }
 
 }  // namespace
@@ -81,6 +81,9 @@ std::string CatalogueText(const std::vector<ComponentInfo>& infos) {
     absl::StrAppend(&text, text.empty() ? "" : "\n", info.name, "\n",
                     Wrapped(info.documentation, 2));
     if (!info.inputs.empty()) absl::StrAppend(&text, "  inputs: ", info.inputs, "\n");
+    if (!info.kernels.empty()) {
+      absl::StrAppend(&text, Wrapped("kernels: " + absl::StrJoin(info.kernels, ", "), 2));
+    }
     for (const std::span<const ParameterInfo> group : Groups(info.parameters)) {
       const ParameterInfo& parameter = group[0];
       const std::string names = absl::StrJoin(
@@ -101,17 +104,30 @@ std::string CatalogueText(const std::vector<ComponentInfo>& infos) {
 
 std::string CatalogueMarkdown(absl::string_view head, absl::string_view about,
                               const std::vector<ComponentInfo>& infos) {
-  const bool inputs = std::any_of(infos.begin(), infos.end(),
-                                  [](const ComponentInfo& info) { return !info.inputs.empty(); });
-  std::string text =
-      absl::StrCat("| ", head, " | ", about, " |", inputs ? " inputs |" : "",
-                   " parameters (default) |\n|---|---|", inputs ? "---|" : "", "---|\n");
-  for (const ComponentInfo& info : infos) {
-    absl::StrAppend(&text, "| `", info.name, "` | ", Escaped(info.documentation), " |",
-                    inputs ? absl::StrCat(" ", Escaped(info.inputs), " |") : "", " ",
-                    ParametersCell(info), " |\n");
+  struct Column {
+    std::string head;
+    std::string (*cell)(const ComponentInfo& info);
+  };
+  const Column columns[] = {
+      {std::string(head), [](const ComponentInfo& info) { return "`" + info.name + "`"; }},
+      {std::string(about), [](const ComponentInfo& info) { return Escaped(info.documentation); }},
+      {"inputs", [](const ComponentInfo& info) { return Escaped(info.inputs); }},
+      {"kernels",
+       [](const ComponentInfo& info) { return Escaped(absl::StrJoin(info.kernels, ", ")); }},
+      {"parameters (default)", &ParametersCell}};
+  std::string first = "|", second = "|";
+  std::vector<std::string> lines(infos.size(), "|");
+  for (const Column& column : columns) {
+    const auto is_empty = [&](const ComponentInfo& info) { return column.cell(info).empty(); };
+    if (std::all_of(infos.begin(), infos.end(), is_empty)) continue;
+    absl::StrAppend(&first, " ", column.head, " |");
+    absl::StrAppend(&second, "---|");
+    for (size_t i = 0; i < infos.size(); ++i) {
+      const std::string cell = column.cell(infos[i]);
+      absl::StrAppend(&lines[i], " ", cell.empty() ? "none" : cell, " |");
+    }
   }
-  return text;
+  return absl::StrCat(first, "\n", second, "\n", absl::StrJoin(lines, "\n"), "\n");
 }
 
 }  // namespace kernelstream::client

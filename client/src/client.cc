@@ -156,6 +156,19 @@ absl::StatusOr<std::vector<ComponentInfo>> Client::ListLosses() {
   return losses;
 }
 
+absl::StatusOr<std::vector<ComponentInfo>> Client::ListSamplers() {
+  v1::ListSamplersResponse response;
+  const absl::Status status = impl_->transport->Call(
+      std::nullopt, RetryOn::kUnavailable, [&](grpc::ClientContext* context) {
+        return impl_->transport->models().ListSamplers(context, v1::ListSamplersRequest(),
+                                                       &response);
+      });
+  if (!status.ok()) return status;
+  std::vector<ComponentInfo> samplers;
+  for (const v1::ComponentInfo& info : response.samplers()) samplers.push_back(FromProto(info));
+  return samplers;
+}
+
 absl::StatusOr<UpdateResult> Client::Update(const std::string& model, absl::Span<const Row> rows,
                                             const UpdateOptions& options) {
   if (!options.producer_id.empty() && !options.request_id.empty()) {

@@ -366,6 +366,7 @@ v1::ComponentInfo ToProto(const ComponentInfo& from) {
     if (parameter.default_value) added->set_default_value(*parameter.default_value);
   }
   to.set_inputs(from.inputs);
+  to.mutable_kernels()->Add(from.kernels.begin(), from.kernels.end());
   return to;
 }
 
@@ -373,7 +374,8 @@ ComponentInfo FromProto(const v1::ComponentInfo& from) {
   ComponentInfo to{.name = from.name(),
                    .documentation = from.documentation(),
                    .parameters = {},
-                   .inputs = from.inputs()};
+                   .inputs = from.inputs(),
+                   .kernels = {from.kernels().begin(), from.kernels().end()}};
   for (const v1::ParameterInfo& parameter : from.parameters()) {
     ParameterInfo& added = to.parameters.emplace_back();
     added.name = parameter.name();

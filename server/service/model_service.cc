@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
+#include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
 #include "server/service/status_mapping.h"
@@ -44,6 +45,19 @@ void Create(const ServiceContext& context, const v1::CreateModelRequest& request
   reply.Ok(response);
 }
 
+// Names of the kernels whose features the sampler can draw. Those that need more than their name
+// are left out.
+void KernelsOf(const SamplerEntry& sampler, v1::ComponentInfo* info) {
+  for (const KernelEntry& entry : KernelRegistry()) {
+    ComponentConfig config = {std::string(entry.doc.name), {}};
+    auto complete = CompleteKernel(config);
+    if (!complete.ok()) continue;
+    config.parameters = *std::move(complete);
+    const auto kernel = MakeUnitKernel(config);
+    if (kernel.ok() && sampler.applies((*kernel)->features())) info->add_kernels(config.name);
+  }
+}
+
 }  // namespace
 
 ModelServiceImpl::ModelServiceImpl(const ServiceContext& context)
@@ -53,7 +67,8 @@ ModelServiceImpl::ModelServiceImpl(const ServiceContext& context)
       list_(context.metrics->ForRpc(kService, "ListModels")),
       delete_(context.metrics->ForRpc(kService, "DeleteModel")),
       kernels_(context.metrics->ForRpc(kService, "ListKernels")),
-      losses_(context.metrics->ForRpc(kService, "ListLosses")) {}
+      losses_(context.metrics->ForRpc(kService, "ListLosses")),
+      samplers_(context.metrics->ForRpc(kService, "ListSamplers")) {}
 
 grpc::ServerUnaryReactor* ModelServiceImpl::CreateModel(grpc::CallbackServerContext* call,
                                                         const grpc::ByteBuffer* bytes,
@@ -164,6 +179,20 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListLosses(grpc::CallbackServerConte
   const UnaryReply reply(losses_, call, response);
   v1::ListLossesResponse answer;
   for (const LossEntry& entry : LossRegistry()) ComponentToWire(entry.doc, answer.add_losses());
+  reply.Ok(answer);
+  return reply.reactor();
+}
+
+grpc::ServerUnaryReactor* ModelServiceImpl::ListSamplers(grpc::CallbackServerContext* call,
+                                                         const grpc::ByteBuffer*,
+                                                         grpc::ByteBuffer* response) {
+  const UnaryReply reply(samplers_, call, response);
+  v1::ListSamplersResponse answer;
+  for (const SamplerEntry& entry : SamplerRegistry()) {
+    v1::ComponentInfo* sampler = answer.add_samplers();
+    ComponentToWire(entry.doc, sampler);
+    KernelsOf(entry, sampler);
+  }
   reply.Ok(answer);
   return reply.reactor();
 }

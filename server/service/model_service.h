@@ -9,10 +9,10 @@ namespace kernelstream::server {
 
 namespace model_service_internal {
 using V1 = v1::ModelService;
-using Base = V1::WithRawCallbackMethod_CreateModel<
-    V1::WithRawCallbackMethod_GetModel<V1::WithRawCallbackMethod_ListModels<
-        V1::WithRawCallbackMethod_DeleteModel<V1::WithRawCallbackMethod_ListKernels<
-            V1::WithRawCallbackMethod_ListLosses<V1::Service>>>>>>;
+using Base = V1::WithRawCallbackMethod_CreateModel<V1::WithRawCallbackMethod_GetModel<
+    V1::WithRawCallbackMethod_ListModels<V1::WithRawCallbackMethod_DeleteModel<
+        V1::WithRawCallbackMethod_ListKernels<V1::WithRawCallbackMethod_ListLosses<
+            V1::WithRawCallbackMethod_ListSamplers<V1::Service>>>>>>>;
 }  // namespace model_service_internal
 
 // Thread-safe. See model_service.proto. Stateless.
@@ -38,10 +38,13 @@ class ModelServiceImpl final : public model_service_internal::Base {
   grpc::ServerUnaryReactor* ListLosses(grpc::CallbackServerContext* call,
                                        const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ListSamplers(grpc::CallbackServerContext* call,
+                                         const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override;
 
  private:
   const ServiceContext context_;
-  RpcMetrics &create_, &get_, &list_, &delete_, &kernels_, &losses_;
+  RpcMetrics &create_, &get_, &list_, &delete_, &kernels_, &losses_, &samplers_;
 };
 
 }  // namespace kernelstream::server

@@ -277,6 +277,9 @@ TEST_F(ClientTest, CatalogueHasDefaultsWhereThereAreSome) {
   ASSERT_EQ(kernels[0].parameters.size(), 1u);
   EXPECT_FALSE(kernels[0].parameters[0].default_value.has_value());
   EXPECT_EQ(client_->ListLosses()->size(), 2u);
+  const std::vector<ComponentInfo> samplers = client_->ListSamplers().value();
+  ASSERT_EQ(samplers.size(), 1u);
+  EXPECT_THAT(samplers[0].kernels, ::testing::ElementsAre("gaussian", "matern"));
 }
 
 TEST(Client, SaysWhichAddressCannotBeReached) {

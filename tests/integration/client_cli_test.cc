@@ -336,6 +336,8 @@ TEST_F(CommandLine, CatalogueListsPartsAndParameters) {
   EXPECT_THAT(Run("losses").out, HasSubstr("square"));
   EXPECT_THAT(Run("losses --json").out, HasSubstr("\"name\": \"logistic\""));
   EXPECT_THAT(Run("losses square").out, Not(HasSubstr("logistic")));
+  EXPECT_THAT(Run("samplers").out, HasSubstr("  kernels: gaussian, matern\n"));
+  EXPECT_THAT(Run("samplers --json").out, HasSubstr("\"matern\""));
   const Outcome unknown = Run("losses squares");
   EXPECT_EQ(unknown.exit_status, 1);
   EXPECT_THAT(unknown.err, HasSubstr("unknown loss \"squares\"; known: logistic, square"));
@@ -347,8 +349,10 @@ TEST_F(CommandLine, CatalogueIsATableInMarkdown) {
             "|---|---|---|---|\n"
             "| `gaussian` | exp(-\\|x - x'\\|^2 / (2 bandwidth^2)) | any "
             "| `bandwidth` (from the data) |\n");
-  EXPECT_THAT(Run("losses --markdown").out,
-              StartsWith("| loss | what it is | parameters (default) |\n|---|---|---|\n"));
+  EXPECT_EQ(Run("losses --markdown").out, "| loss |\n|---|\n| `logistic` |\n| `square` |\n");
+  EXPECT_EQ(Run("samplers --markdown").out,
+            "| sampler | how frequencies are drawn | kernels |\n|---|---|---|\n"
+            "| `iid` | one by one | gaussian, matern |\n");
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ TEST(ModelService, TheLimitOfModelsNamesItsFlag) {
 
 TEST(ModelService, TheCatalogueDocumentsItsParts) {
   InProcessServer server;
-  grpc::ClientContext first, second;
+  grpc::ClientContext first, second, third;
   v1::ListKernelsResponse kernels;
   ASSERT_TRUE(server->models->ListKernels(&first, v1::ListKernelsRequest(), &kernels).ok());
   ASSERT_GE(kernels.kernels_size(), 2);
@@ -195,6 +195,12 @@ TEST(ModelService, TheCatalogueDocumentsItsParts) {
   v1::ListLossesResponse losses;
   ASSERT_TRUE(server->models->ListLosses(&second, v1::ListLossesRequest(), &losses).ok());
   EXPECT_GE(losses.losses_size(), 4);
+  v1::ListSamplersResponse samplers;
+  ASSERT_TRUE(server->models->ListSamplers(&third, v1::ListSamplersRequest(), &samplers).ok());
+  for (const v1::ComponentInfo& sampler : samplers.samplers()) {
+    EXPECT_FALSE(sampler.documentation().empty());
+    EXPECT_THAT(sampler.kernels(), ::testing::Contains("gaussian")) << sampler.name();
+  }
 }
 
 TEST(Lifecycle, ARestartKeepsTheModelBitForBitAndItGoesOnTheSame) {

@@ -308,6 +308,15 @@ grpc::Status FakeServer::ListLosses(grpc::ServerContext*, const v1::ListLossesRe
   return grpc::Status::OK;
 }
 
+grpc::Status FakeServer::ListSamplers(grpc::ServerContext*, const v1::ListSamplersRequest*,
+                                      v1::ListSamplersResponse* response) {
+  v1::ComponentInfo* sampler = response->add_samplers();
+  sampler->set_name("iid");
+  sampler->set_documentation("one by one");
+  for (const char* kernel : {"gaussian", "matern"}) sampler->add_kernels(kernel);
+  return grpc::Status::OK;
+}
+
 void FakeServer::Append(Entry& entry, const std::string& producer, uint64_t first,
                         const std::vector<v1::Sample>& samples,
                         google::protobuf::RepeatedPtrField<v1::RejectedSample>* rejected) {

@@ -90,6 +90,8 @@ class FakeServer final : public kernelstream::v1::ModelService::Service,
                            v1::ListKernelsResponse*) override;
   grpc::Status ListLosses(grpc::ServerContext*, const v1::ListLossesRequest*,
                           v1::ListLossesResponse*) override;
+  grpc::Status ListSamplers(grpc::ServerContext*, const v1::ListSamplersRequest*,
+                            v1::ListSamplersResponse*) override;
   grpc::Status Update(grpc::ServerContext*, const v1::UpdateRequest*, v1::UpdateResponse*) override;
   grpc::Status StreamUpdate(
       grpc::ServerContext*,

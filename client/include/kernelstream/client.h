@@ -269,13 +269,15 @@ struct ParameterInfo {
   std::optional<double> default_value;
 };
 
-// A kernel or a loss that a config can name.
+// A kernel, a loss or a sampler that a config can name.
 struct ComponentInfo {
   std::string name;
   std::string documentation;
   std::vector<ParameterInfo> parameters;
   // Kernels: which inputs it is defined for, in words. Rows with others are rejected.
   std::string inputs;
+  // Samplers: names of the kernels whose frequencies it can draw.
+  std::vector<std::string> kernels;
 };
 
 struct CreatedModel {
@@ -546,6 +548,7 @@ class Client {
   absl::Status DeleteModel(const std::string& name);
   absl::StatusOr<std::vector<ComponentInfo>> ListKernels();
   absl::StatusOr<std::vector<ComponentInfo>> ListLosses();
+  absl::StatusOr<std::vector<ComponentInfo>> ListSamplers();
   // OK if the server says that it is SERVING: all models, or `model` if it is not empty.
   // Unavailable if it is not (loading, draining). NotFound: no such model. Asked once, without
   // retries.
