@@ -90,8 +90,9 @@ class GaussianProcess : public testing::Test {
     std::vector<float> out(num_features * count);
     for (size_t p = 0; p < num_features / kPanelWidth; p += kPanelsPerBlock) {
       const size_t panels = std::min(kPanelsPerBlock, num_features / kPanelWidth - p);
-      map.Features({x.data() + first * kDim, count, kDim}, static_cast<float>(1 / bandwidth_), p,
-                   panels, out.data() + p * count * kPanelWidth);
+      map.Features(ConstMatrixView(x.data() + first * kDim, count, kDim),
+                   static_cast<float>(1 / bandwidth_), p, panels,
+                   out.data() + p * count * kPanelWidth);
     }
     return out;
   }

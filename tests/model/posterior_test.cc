@@ -33,7 +33,7 @@ std::vector<float> Features(const std::vector<float>& x, size_t num_features, si
   std::vector<float> out(num_features * count);
   for (size_t p = 0; p < num_features / kPanelWidth; p += kPanelsPerBlock) {
     const size_t panels = std::min(kPanelsPerBlock, num_features / kPanelWidth - p);
-    map.Features({x.data() + first * kDim, count, kDim}, 1.0f, p, panels,
+    map.Features(ConstMatrixView(x.data() + first * kDim, count, kDim), 1.0f, p, panels,
                  out.data() + p * count * kPanelWidth);
   }
   return out;

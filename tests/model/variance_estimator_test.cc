@@ -31,7 +31,7 @@ std::vector<float> Features(const std::vector<float>& x, uint64_t seed) {
   const size_t rows = x.size() / kDim;
   const RandomFeatureMap map(FeatureSpec{}, seed, kDim, kFeatures, nullptr);
   std::vector<float> out(kFeatures * rows);
-  map.Features({x.data(), rows, kDim}, 1.0f, 0, kFeatures / kPanelWidth, out.data());
+  map.Features(ConstMatrixView(x.data(), rows, kDim), 1.0f, 0, kFeatures / kPanelWidth, out.data());
   return out;
 }
 

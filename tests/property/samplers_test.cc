@@ -188,7 +188,8 @@ double RelativeError(const FeatureSpec& spec, const Kernel& kernel, double dista
   std::vector<float> features(kPanels * kRows * kPanelWidth);
   double sum = 0;
   for (size_t repeat = 0; repeat < kRepeats; ++repeat) {
-    map->Features({x.data(), kRows, kDim}, 1.0f, repeat * kPanels, kPanels, features.data());
+    map->Features(ConstMatrixView(x.data(), kRows, kDim), 1.0f, repeat * kPanels, kPanels,
+                  features.data());
     for (size_t p = 0; p < kDirections; ++p) {
       double mean = 0;
       for (size_t i = 0; i < kPanels; ++i) {
