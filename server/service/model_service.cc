@@ -49,12 +49,10 @@ void Create(const ServiceContext& context, const v1::CreateModelRequest& request
 // are left out.
 void KernelsOf(const SamplerEntry& sampler, v1::ComponentInfo* info) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    ComponentConfig config = {std::string(entry.doc.name), {}};
-    auto complete = CompleteKernel(config);
-    if (!complete.ok()) continue;
-    config.parameters = *std::move(complete);
-    const auto kernel = MakeUnitKernel(config);
-    if (kernel.ok() && sampler.applies((*kernel)->features())) info->add_kernels(config.name);
+    const auto config = CompleteKernel({std::string(entry.doc.name), {}});
+    if (!config.ok()) continue;
+    const auto kernel = MakeUnitKernel(*config);
+    if (kernel.ok() && sampler.applies((*kernel)->features())) info->add_kernels(config->name);
   }
 }
 
