@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/base/term_list.h"
 
 namespace kernelstream {
 
@@ -23,7 +24,7 @@ struct ComponentConfig {
   std::string name;
   ParameterMap parameters;
   // What a sum or product of kernels is made of; empty for all other parts.
-  std::vector<ComponentTerm> terms = {};
+  TermList<ComponentTerm> terms = {};
   bool operator==(const ComponentConfig& other) const;
 };
 

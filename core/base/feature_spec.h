@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/spectral_law.h"
+#include "core/base/term_list.h"
 
 namespace kernelstream {
 
@@ -112,7 +113,7 @@ struct FeatureSpec {
   // Not kNone: frequency_scale multiplies that of the terms; form, law, ... are those of the
   // terms.
   Composition composition = Composition::kNone;
-  std::vector<FeatureTerm> terms = {};
+  TermList<FeatureTerm> terms = {};
 
   // Projections that are multiplied for one feature.
   size_t factors() const {

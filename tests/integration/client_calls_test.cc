@@ -41,12 +41,12 @@ class ClientTest : public ::testing::Test {
 
 TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   ModelConfig config;
-  config.loss = {.name = "logistic", .parameters = {{"a", 1.5}}};
-  const Component rest = {.name = "product", .parameters = {}, .terms = {{1, {"cauchy", {}}}}};
+  config.loss = {.name = "logistic", .parameters = {{"a", 1.5}}, .terms = {}};
+  const Component rest = {.name = "product", .parameters = {}, .terms = {{1, {"cauchy", {}, {}}}}};
   config.kernel = {.name = "sum",
                    .parameters = {{"bandwidth", 0.5}},
-                   .terms = {{2, {"gaussian", {{"bandwidth", 3}}}}, {0.25, rest}}};
-  config.update_rule = {.name = "newest_block", .parameters = {{"theta", 2}}};
+                   .terms = {{2, {"gaussian", {{"bandwidth", 3}}, {}}}, {0.25, rest}}};
+  config.update_rule = {.name = "newest_block", .parameters = {{"theta", 2}}, .terms = {}};
   config.dimension = 7;
   config.standardize = Standardize::kOff;
   config.labels = {"no", "yes"};

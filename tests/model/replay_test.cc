@@ -157,6 +157,7 @@ TEST(Composition, IsTheSameWithAnyFeatureCacheAndAfterARestore) {
         ComponentConfig{"product", {}, {{1, Leaf("gaussian")}, {1, Leaf("polynomial")}}}}) {
     ModelConfig config = SmallConfig("square");
     config.kernel = kernel;
+    config.feature_form = CosineForm::kAuto;  // SmallConfig's are those of a gaussian
     config.input_metric = InputMetric::kAuto;
     ASSERT_TRUE(CompleteConfig(config).ok());
     const SampleBatch rows = MakeRows("square", 300, kDim, 5);

@@ -82,7 +82,7 @@ struct Component {
   std::string name;
   std::map<std::string, double> parameters;
   // Of kernels "sum" and "product".
-  std::vector<ComponentTerm> terms = {};
+  std::vector<ComponentTerm> terms;
 };
 
 struct ComponentTerm {
