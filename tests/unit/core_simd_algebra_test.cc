@@ -1,0 +1,123 @@
+// Sums of products of features on every target of this CPU, against plain float64 loops and, where
+// simd.h fixes the order of operations, bit for bit against std::fma.
+#include <cmath>
+
+#include "tests/unit/simd_support.h"
+
+namespace kernelstream {
+namespace {
+
+constexpr size_t kOutputs[] = {1, 2, 3, 7, 10, 100};
+
+TEST(FeatureGram, IsSymmetricAndCloseToFloat64) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t rows : {1, 2, 5, 20, 24, 25, 51}) {
+      constexpr size_t kPanels = 37;
+      const std::vector<float> features = Numbers(kPanels * rows * kPanelWidth, 8, 1.4f);
+      std::vector<float> gram(rows * rows, -1);
+      FeatureGram(features.data(), kPanels, rows, gram.data());
+      for (size_t i = 0; i < rows; ++i) {
+        for (size_t j = 0; j < rows; ++j) {
+          double exact = 0, magnitude = 0;
+          for (size_t p = 0; p < kPanels; ++p) {
+            for (size_t l = 0; l < kPanelWidth; ++l) {
+              const double term = double{features[(p * rows + i) * kPanelWidth + l]} *
+                                  features[(p * rows + j) * kPanelWidth + l];
+              exact += term;
+              magnitude += std::abs(term);
+            }
+          }
+          ASSERT_NEAR(gram[i * rows + j], exact, 1e-6 * magnitude);
+          ASSERT_EQ(gram[i * rows + j], gram[j * rows + i]);
+        }
+      }
+    }
+  });
+}
+
+TEST(FeatureGram, KeepsTheBoundAtManyFeatures) {
+  ForEachTarget([](const std::string&) {
+    constexpr size_t kPanels = 4096;  // 2^16 features, all terms of one sign
+    const std::vector<float> features = Numbers(kPanels * kPanelWidth, 8, 1.4f);
+    double exact = 0;
+    for (const float v : features) exact += double{v} * v;
+    float gram = 0;
+    FeatureGram(features.data(), kPanels, 1, &gram);
+    EXPECT_NEAR(gram, exact, 1e-5 * exact);
+  });
+}
+
+TEST(FeatureGram, HasTheBitsOfTheStatedOrder) {
+  ForEachFmaTarget([](const std::string&) {
+    constexpr size_t kPanels = 37, kRows = 29;
+    const std::vector<float> features = Numbers(kPanels * kRows * kPanelWidth, 8);
+    std::vector<float> gram(kRows * kRows), expected(kRows * kRows);
+    FeatureGram(features.data(), kPanels, kRows, gram.data());
+    for (size_t i = 0; i < kRows; ++i) {
+      for (size_t j = 0; j < kRows; ++j) {
+        float lane[kPanelWidth] = {};
+        for (size_t p = 0; p < kPanels; ++p) {
+          for (size_t l = 0; l < kPanelWidth; ++l) {
+            lane[l] = std::fma(features[(p * kRows + i) * kPanelWidth + l],
+                               features[(p * kRows + j) * kPanelWidth + l], lane[l]);
+          }
+        }
+        for (size_t w = kPanelWidth / 2; w > 0; w /= 2) {
+          for (size_t l = 0; l < w; ++l) lane[l] += lane[l + w];
+        }
+        expected[i * kRows + j] = lane[0];
+      }
+    }
+    EXPECT_EQ(Bits(gram), Bits(expected));
+  });
+}
+
+TEST(AddWeightedFeatures, AddsRowsInOrder) {
+  ForEachTarget([](const std::string& target) {
+    for (const size_t rows : {0, 1, 3, 64}) {
+      for (const size_t outputs : kOutputs) {
+        constexpr size_t kPanels = 7;
+        const std::vector<float> features = Numbers(kPanels * rows * kPanelWidth, 8);
+        const std::vector<float> weights = Numbers(rows * outputs, 9);
+        std::vector<float> coefficients = Numbers(kPanels * outputs * kPanelWidth, 10);
+        std::vector<float> fused = coefficients;
+        std::vector<double> exact(coefficients.begin(), coefficients.end());
+        AddWeightedFeatures(features.data(), kPanels, rows, weights.data(), outputs,
+                            coefficients.data());
+        for (size_t i = 0; i < fused.size(); ++i) {
+          const size_t p = i / (outputs * kPanelWidth), k = i / kPanelWidth % outputs;
+          for (size_t r = 0; r < rows; ++r) {
+            const float feature = features[(p * rows + r) * kPanelWidth + i % kPanelWidth];
+            fused[i] = std::fma(weights[r * outputs + k], feature, fused[i]);
+            exact[i] += double{weights[r * outputs + k]} * feature;
+          }
+          ASSERT_NEAR(coefficients[i], exact[i], 1e-5);
+        }
+        if (SimdTargetHasFma(target)) {
+          EXPECT_EQ(Bits(coefficients), Bits(fused)) << "rows " << rows << " outputs " << outputs;
+        }
+      }
+    }
+  });
+}
+
+TEST(MoveTowards, MovesEveryValueByTheRate) {
+  ForEachTarget([](const std::string& target) {
+    for (const size_t count : {0, 1, 7, 8, 33}) {
+      const std::vector<float> from = Numbers(count, 1), start = Numbers(count, 2);
+      std::vector<float> to = start;
+      MoveTowards(from.data(), 0.3f, count, to.data());
+      for (size_t i = 0; i < count; ++i) {
+        const float expected = std::fma(0.3f, from[i] - start[i], start[i]);
+        if (SimdTargetHasFma(target)) {
+          EXPECT_EQ(to[i], expected);
+        } else {
+          EXPECT_NEAR(to[i], expected, 1e-6);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace kernelstream
