@@ -32,7 +32,7 @@ std::unique_ptr<const Kernel> Made(ComponentConfig config) {
 }
 
 ComponentConfig Composed(const std::string& name, double bandwidth,
-                         std::vector<ComponentTerm> terms) {
+                         TermList<ComponentTerm> terms) {
   return {name, {{"bandwidth", bandwidth}}, std::move(terms)};
 }
 
@@ -40,8 +40,8 @@ TEST(Composition, ValuesAreThoseOfTheTermsAtBothBandwidths) {
   const std::vector<double> x = {0.3, -1.2, 0.8}, y = {-0.1, 0.4, 1.5};
   const double g = Made(Leaf("gaussian", 1.4))->Evaluate(x, y);
   const double l = Made(Leaf("laplacian", 6))->Evaluate(x, y);
-  const std::vector<ComponentTerm> plain = {{1, Leaf("gaussian", 0.7)}, {1, Leaf("laplacian", 3)}};
-  std::vector<ComponentTerm> weighted = plain;
+  const TermList<ComponentTerm> plain = {{1, Leaf("gaussian", 0.7)}, {1, Leaf("laplacian", 3)}};
+  TermList<ComponentTerm> weighted = plain;
   weighted[0].weight = 0.25, weighted[1].weight = 3;
   const auto sum = Made(Composed("sum", 2, weighted));
   EXPECT_NEAR(sum->Evaluate(x, y), 0.25 * g + 3 * l, 1e-15);

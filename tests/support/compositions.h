@@ -33,7 +33,7 @@ inline ComponentConfig Named(absl::string_view name) {
 inline std::vector<ComponentConfig> Compositions(absl::string_view name) {
   ComponentConfig nested = {"sum", {}, {{2, Leaf("gaussian", 0.7)}, {1, Leaf("cauchy", 2)}}};
   nested.parameters["bandwidth"] = 1.5;
-  std::vector<std::vector<ComponentTerm>> all;
+  std::vector<TermList<ComponentTerm>> all;
   if (name == "sum") {
     all = {{{0.5, Leaf("gaussian", 1)}, {2, Leaf("polynomial", 2)}},
            {{1.5, Leaf("gaussian", 0.5)}, {0.25, Leaf("gaussian", 2)}, {0.7, Leaf("laplacian", 3)}},
