@@ -55,6 +55,7 @@ TEST(Rcv1, HashedModelIsAsGoodAsALinearOne) {
   ModelConfig config;
   config.loss.name = "logistic";
   config.hashed = true;
+  config.block_features = 1024;  // as many features as 1000 rows bring by themselves are too few
   ASSERT_TRUE(CompleteConfig(config).ok());
   ThreadExecutor executor(2);
   auto trainer = Trainer::Create(config, {&executor, nullptr});
