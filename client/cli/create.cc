@@ -77,7 +77,7 @@ absl::Status ParseAssignments(const std::string& flag, const std::vector<std::st
 // parameters.
 void SetComponent(const std::string& name, Component* component) {
   if (name.empty() || name == component->name) return;
-  *component = {.name = name, .parameters = {}};
+  *component = {.name = name, .parameters = {}, .terms = {}};
 }
 
 absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {

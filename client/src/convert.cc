@@ -46,7 +46,8 @@ bool IsEmpty(const Component& component) {
 
 template <typename Map>
 Component MakeComponent(const std::string& name, const Map& parameters) {
-  Component component{.name = name, .parameters = {}};
+  Component component;
+  component.name = name;
   for (const auto& [key, value] : parameters) component.parameters[key] = value;
   return component;
 }
