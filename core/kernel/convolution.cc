@@ -80,7 +80,9 @@ class Convolution final : public Kernel {
   }
   FeatureSpec features() const override {
     FeatureSpec spec;
-    if (image_.width != 0) spec.image = image_;
+    spec.image = image_;
+    // Not known yet: any image tells which samplers apply.
+    if (image_.width == 0) spec.image.width = spec.image.patch_width = 1;
     return spec;
   }
   absl::Status CheckDimension(size_t input_dim) const override {
