@@ -7,25 +7,6 @@
 
 namespace kernelstream {
 
-void CompositeFeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,
-                                   size_t num_panels, float* out) const {
-  FeaturesAt(x, {&inverse_bandwidth, 1}, first_panel, num_panels, {&out, 1});
-}
-
-void CompositeFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
-                                  size_t num_panels, const float* coefficients, size_t num_outputs,
-                                  double* sums) const {
-  std::vector<float> features(std::min(num_panels, kPanelsPerBlock) * x.rows * kPanelWidth);
-  std::vector<double> block_sums(x.rows * num_outputs);
-  for (size_t p = 0; p < num_panels; p += kPanelsPerBlock) {
-    const size_t in_block = std::min(kPanelsPerBlock, num_panels - p);
-    Features(x, inverse_bandwidth, first_block * kPanelsPerBlock + p, in_block, features.data());
-    FeatureSums(features.data(), in_block, x.rows, coefficients + p * num_outputs * kPanelWidth,
-                num_outputs, block_sums.data());
-    for (size_t i = 0; i < block_sums.size(); ++i) sums[i] += block_sums[i];
-  }
-}
-
 int64_t CompositeFeatureMap::cached_bytes() const {
   int64_t bytes = 0;
   for (const auto& term : terms_) bytes += term->cached_bytes();

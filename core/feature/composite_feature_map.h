@@ -16,10 +16,6 @@ namespace kernelstream {
 // since no fused loop knows their form. That costs a fifth to a half more than the features alone.
 class CompositeFeatureMap : public FeatureMap {
  public:
-  void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
-               const float* coefficients, size_t num_outputs, double* sums) const final;
-  void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
-                float* out) const final;
   int64_t cached_bytes() const final;
 
  protected:

@@ -10,6 +10,7 @@
 
 #include "core/base/feature_spec.h"
 #include "core/base/inputs_view.h"
+#include "core/simd/simd.h"
 
 namespace kernelstream {
 
@@ -53,13 +54,14 @@ class FeatureMap {
   // block by block as FeatureSums defines it; the last block may be cut. x: scaled rows, dense
   // ones [rows, input_dim]. coefficients: from the first block's first panel, [panel][output][16].
   // sums: [rows][num_outputs], added to in block order.
+  // As it stands: of features that are written to memory first, for forms no fused loop knows.
   virtual void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
                        size_t num_panels, const float* coefficients, size_t num_outputs,
-                       double* sums) const = 0;
+                       double* sums) const;
 
   // Features of panels [first_panel, first_panel + num_panels). out: [panel][row][16].
   virtual void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,
-                        size_t num_panels, float* out) const = 0;
+                        size_t num_panels, float* out) const;
 
   // The same for several bandwidths at once: out[k] gets the features at inverse_bandwidths[k],
   // bit-equal to Features.
@@ -77,6 +79,8 @@ class FeatureMap {
  protected:
   FeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim)
       : spec_(spec), seed_(seed), input_dim_(input_dim) {}
+  // Panels that AddSums writes at a time: whole blocks of them.
+  virtual size_t PanelsAtATime() const { return kPanelsPerBlock; }
 
  private:
   const FeatureSpec spec_;

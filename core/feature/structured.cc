@@ -169,31 +169,8 @@ void StructuredFeatureMap::FeaturesAt(InputsView x, std::span<const float> inver
   }
 }
 
-void StructuredFeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,
-                                    size_t num_panels, float* out) const {
-  FeaturesAt(x, {&inverse_bandwidth, 1}, first_panel, num_panels, {&out, 1});
-}
-
-void StructuredFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
-                                   size_t num_panels, const float* coefficients, size_t num_outputs,
-                                   double* sums) const {
-  thread_local std::vector<float> features;
-  thread_local std::vector<double> block_sums;
-  const size_t panel_floats = x.rows * kPanelWidth, count = x.rows * num_outputs;
-  // As many panels at a time as a group makes.
-  const size_t longest = std::max(kPanelsPerBlock, size_ / kPanelWidth * spec().waves());
-  features.resize(std::max(features.size(), std::min(longest, num_panels) * panel_floats));
-  block_sums.resize(std::max(block_sums.size(), count));
-  for (size_t first = 0; first < num_panels; first += longest) {
-    const size_t panels = std::min(longest, num_panels - first);
-    Features(x, inverse_bandwidth, first_block * kPanelsPerBlock + first, panels, features.data());
-    for (size_t p = 0; p < panels; p += kPanelsPerBlock) {
-      FeatureSums(features.data() + p * panel_floats, std::min(kPanelsPerBlock, panels - p), x.rows,
-                  coefficients + (first + p) * num_outputs * kPanelWidth, num_outputs,
-                  block_sums.data());
-      for (size_t i = 0; i < count; ++i) sums[i] += block_sums[i];
-    }
-  }
+size_t StructuredFeatureMap::PanelsAtATime() const {
+  return std::max(kPanelsPerBlock, size_ / kPanelWidth * spec().waves());
 }
 
 void DrawStructured(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,

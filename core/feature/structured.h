@@ -33,10 +33,6 @@ class StructuredFeatureMap final : public FeatureMap {
 
   // Features of another number of inputs are others: see SamplerEntry::fixes_dimension.
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
-  void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
-               const float* coefficients, size_t num_outputs, double* sums) const override;
-  void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
-                float* out) const override;
   void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths, uint64_t first_panel,
                   size_t num_panels, std::span<float* const> out) const override;
   // The same frequencies, written out; nothing of them is kept.
@@ -46,6 +42,8 @@ class StructuredFeatureMap final : public FeatureMap {
  private:
   struct Draws;
 
+  // What a group makes.
+  size_t PanelsAtATime() const override;
   static Draws MakeDraws(const FeatureSpec& spec, uint64_t seed, size_t size, uint64_t group);
   const Draws* KeptDraws(uint64_t group) const;
   // Of transformed rows: [panel][row][16], of pairs as `Projections` of core/simd/simd.h leaves
