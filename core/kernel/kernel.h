@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/base/component.h"
@@ -94,6 +95,10 @@ void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config);
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config);
 // The same with bandwidth 1 where config or one of its terms has none yet.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeUnitKernel(const ComponentConfig& config);
+// Names of the kernels whose features, with default parameters, are accepted. Kernels that need
+// more than their name are left out.
+std::vector<absl::string_view> KernelsWith(
+    absl::FunctionRef<bool(const FeatureSpec& features)> accepts);
 
 }  // namespace kernelstream
 

@@ -143,4 +143,16 @@ absl::StatusOr<std::unique_ptr<const Kernel>> MakeUnitKernel(const ComponentConf
   return MakeKernel(unit);
 }
 
+std::vector<absl::string_view> KernelsWith(
+    absl::FunctionRef<bool(const FeatureSpec& features)> accepts) {
+  std::vector<absl::string_view> names;
+  for (const KernelEntry& entry : KernelRegistry()) {
+    const auto config = CompleteKernel({std::string(entry.doc.name), {}});
+    if (!config.ok()) continue;
+    const auto kernel = MakeUnitKernel(*config);
+    if (kernel.ok() && accepts((*kernel)->features())) names.push_back(entry.doc.name);
+  }
+  return names;
+}
+
 }  // namespace kernelstream

@@ -1,6 +1,5 @@
 #include "core/model/model_features.h"
 
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,20 +10,6 @@
 
 namespace kernelstream {
 namespace {
-
-// Kernels of the registry, with default parameters, whose features are cosines.
-std::string CosineKernels() {
-  std::vector<absl::string_view> names;
-  for (const KernelEntry& entry : KernelRegistry()) {
-    const auto complete = CompleteKernel({std::string(entry.doc.name), {}});
-    if (!complete.ok()) continue;  // needs terms
-    const auto kernel = MakeUnitKernel(*complete);
-    if (kernel.ok() && (*kernel)->features().takes_pairs()) {
-      names.push_back(entry.doc.name);
-    }
-  }
-  return absl::StrJoin(names, ", ");
-}
 
 absl::Status CheckSampler(const FeatureSpec& features, const ModelConfig& config) {
   const SamplerEntry* sampler = FindSampler(config.sampler);
@@ -59,8 +44,10 @@ absl::Status CompleteFeatures(const Kernel& kernel, ModelConfig& config) {
   if (config.feature_form == CosineForm::kPair && !features.takes_pairs()) {
     return InvalidField(
         "feature_form",
-        absl::StrCat("PAIR needs a kernel whose features are cosines: ", CosineKernels(),
-                     "; the model has \"", config.kernel.name, "\". Leave feature_form out"));
+        absl::StrCat(
+            "PAIR needs a kernel whose features are cosines: ",
+            absl::StrJoin(KernelsWith([](const FeatureSpec& f) { return f.takes_pairs(); }), ", "),
+            "; the model has \"", config.kernel.name, "\". Leave feature_form out"));
   }
   if (config.feature_form == CosineForm::kAuto) {
     config.feature_form = features.pairs_pay() ? CosineForm::kPair : CosineForm::kSingle;

@@ -45,17 +45,6 @@ void Create(const ServiceContext& context, const v1::CreateModelRequest& request
   reply.Ok(response);
 }
 
-// Names of the kernels whose features the sampler can draw. Those that need more than their name
-// are left out.
-void KernelsOf(const SamplerEntry& sampler, v1::ComponentInfo* info) {
-  for (const KernelEntry& entry : KernelRegistry()) {
-    const auto config = CompleteKernel({std::string(entry.doc.name), {}});
-    if (!config.ok()) continue;
-    const auto kernel = MakeUnitKernel(*config);
-    if (kernel.ok() && sampler.applies((*kernel)->features())) info->add_kernels(config->name);
-  }
-}
-
 }  // namespace
 
 ModelServiceImpl::ModelServiceImpl(const ServiceContext& context)
@@ -189,7 +178,9 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListSamplers(grpc::CallbackServerCon
   for (const SamplerEntry& entry : SamplerRegistry()) {
     v1::ComponentInfo* sampler = answer.add_samplers();
     ComponentToWire(entry.doc, sampler);
-    KernelsOf(entry, sampler);
+    for (const absl::string_view name : KernelsWith(entry.applies)) {
+      sampler->add_kernels(std::string(name));
+    }
   }
   reply.Ok(answer);
   return reply.reactor();
