@@ -151,6 +151,13 @@ void LearnedMetric::Apply(ConstMatrixView x, float* out) const {
   }
 }
 
+InputsView LearnedMetric::Mapped(InputsView x, std::vector<float>& memory) const {
+  if (is_identity()) return x;
+  memory.resize(std::max(memory.size(), x.rows * x.dense.cols));
+  Apply(x.dense, memory.data());
+  return ConstMatrixView(memory.data(), x.rows, x.dense.cols);
+}
+
 std::vector<double> AverageGradientProduct(const GradientModel& model, ConstMatrixView rows,
                                            MetricForm form, uint64_t seed, Executor& executor) {
   const size_t dim = rows.cols;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/executor.h"
+#include "core/base/inputs_view.h"
 #include "core/base/matrix_view.h"
 #include "core/feature/random_feature_map.h"
 #include "core/model/trainer_state.h"
@@ -32,6 +33,9 @@ class LearnedMetric {
   // x: [rows, cols] -> out [rows][cols]. Coordinates beyond the metric's are copied. Same bits on
   // every SIMD target with fused multiply-add.
   void Apply(ConstMatrixView x, float* out) const;
+  // x itself if this is the identity, else T x in `memory`, which grows to hold it. Sparse rows
+  // have no other metric.
+  InputsView Mapped(InputsView x, std::vector<float>& memory) const;
 
  private:
   MetricForm form_ = MetricForm::kIsotropic;

@@ -63,12 +63,7 @@ void Snapshot::TakeInputs(const SampleBatch& rows, size_t first, size_t count, s
   for (size_t i = 0; i < count; ++i) {
     scaling_->Apply(rows.row(first + i), dimension, out.scaled.data() + i * dimension);
   }
-  const ConstMatrixView x(out.scaled.data(), count, dimension);
-  out.x = x;
-  if (metric.is_identity()) return;
-  out.mapped.resize(std::max(out.mapped.size(), count * dimension));
-  metric.Apply(x, out.mapped.data());
-  out.x = ConstMatrixView(out.mapped.data(), count, dimension);
+  out.x = metric.Mapped(ConstMatrixView(out.scaled.data(), count, dimension), out.mapped);
 }
 
 void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) const {

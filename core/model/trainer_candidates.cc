@@ -179,7 +179,7 @@ void Trainer::Impl::PlanWork(CandidateFilter takes_part, Work& work) {
     }
     if (stream.bandwidths.empty()) continue;
     stream.stream = &streams_.at(generation.id);
-    stream.x = UnderMetric(*stream.stream, work.x, stream.inputs);
+    stream.x = stream.stream->metric->Mapped(work.x, stream.inputs);
     work.streams.push_back(std::move(stream));
   }
 }

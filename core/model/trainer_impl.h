@@ -156,8 +156,6 @@ class Trainer::Impl {
   // Rows whose targets can be learned; adds new labels and outputs.
   void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Rows kind, Work& work);
   void TakeInputs(const SampleBatch& batch, Work& work);
-  // work.x under the stream's metric; memory: what it is written to unless that is the identity.
-  static InputsView UnderMetric(const Stream& stream, InputsView x, std::vector<float>& memory);
   void NoteDimension(const SampleBatch& batch, size_t row);
   // Standardised values or the label's index, appended to `out`. INVALID_ARGUMENT: not learnable.
   absl::Status AppendTargets(const TargetView& target, std::vector<double>& out);

@@ -182,14 +182,6 @@ void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
   work.x = ConstMatrixView(work.inputs.data(), work.rows.size(), dimension);
 }
 
-InputsView Trainer::Impl::UnderMetric(const Stream& stream, InputsView x,
-                                      std::vector<float>& memory) {
-  if (stream.metric->is_identity()) return x;
-  memory.resize(x.rows * x.dense.cols);
-  stream.metric->Apply(x.dense, memory.data());
-  return ConstMatrixView(memory.data(), x.rows, x.dense.cols);
-}
-
 size_t Trainer::Impl::BlockRows() const {
   return rules_[0]->updates_all_features() ? kProximalBlockRows : config_.batch_rows;
 }

@@ -45,7 +45,7 @@ void Trainer::Impl::StartVariance() {
     TakeInputs(points, work);
     std::vector<float> mapped;
     point_features =
-        FirstFeatures(*variance_stream_.features, UnderMetric(variance_stream_, work.x, mapped),
+        FirstFeatures(*variance_stream_.features, variance_stream_.metric->Mapped(work.x, mapped),
                       1 / state_.variance_bandwidth, variance_->num_features());
   }
   variance_->Start(point_features);
@@ -80,7 +80,7 @@ void Trainer::Impl::LearnVariance(const Work& work, std::span<const double> resi
                                   std::vector<ScoreInterval>* intervals) {
   const size_t rows = work.x.rows;
   std::vector<float> mapped;
-  const InputsView x = UnderMetric(variance_stream_, work.x, mapped);
+  const InputsView x = variance_stream_.metric->Mapped(work.x, mapped);
   const double inverse_bandwidth = 1 / state_.variance_bandwidth;
   const std::vector<float> first =
       FirstFeatures(*variance_stream_.features, x, inverse_bandwidth, variance_->num_features());
