@@ -77,5 +77,27 @@ TEST(Kernels, EqualTheTableWithinTwelveDigits) {
   EXPECT_EQ(compared, 15);
 }
 
+// Where s^nu underflows the kernel is not 1 yet. Values of 1 - k computed in 60 digits; s is
+// sqrt(2 nu) |x - x'| / bandwidth.
+TEST(Matern, IsSmoothDownToTheSmallestDistances) {
+  struct Row {
+    double nu, s, rest;
+  };
+  const Row rows[] = {
+      {31.25, 0x1p-32, 4.4801742664690265868e-22}, {31.25, 0x1p-20, 7.5164851386192124211e-15},
+      {100, 1e-3, 2.5252525220315399966e-9},       {100, 1e-2, 2.5252522031540166451e-7},
+      {100, 0.03125, 2.4660638474234813007e-6},    {1000, 1e-3, 2.5025025021890629145e-10},
+      {1000, 0.25, 0.000015640518203900487125},    {1000, 0.4375, 0.000047898313651626989713},
+      {1000, 0.5, 0.000062560603605420953562},     {1000, 0.5625, 0.000079177605390101627452},
+      {1000, 4, 0.0039959906680526783656},         {1000, 60, 0.59363144715153572985},
+  };
+  for (const auto& [nu, s, rest] : rows) {
+    const auto kernel = MakeKernel({"matern", {{"nu", nu}, {"bandwidth", std::sqrt(2 * nu)}}});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    const double k = (*kernel)->Evaluate(std::vector<double>{0}, std::vector<double>{s});
+    EXPECT_NEAR(k, 1 - rest, 1e-11 * (1 - rest)) << nu << " " << s;
+  }
+}
+
 }  // namespace
 }  // namespace kernelstream
