@@ -1,4 +1,4 @@
-// Inverse CDFs against values computed in high precision (data/quantiles.json).
+// Inverse CDFs against values computed in high precision (data/quantiles.json, js_quantile.json).
 #include <gtest/gtest.h>
 
 #include <boost/math/special_functions/gamma.hpp>
@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/base/digest.h"
 #include "core/base/quantile.h"
@@ -50,6 +51,43 @@ TEST(SechQuantile, EqualsTheTable) {
 
 TEST(JensenShannonQuantile, EqualsTheTable) {
   EXPECT_LE(WorstError("jensen-shannon", &JensenShannonQuantile, 1, 2e-13), 2e-13);
+}
+
+TEST(JensenShannonQuantile, EqualsItsOwnGoldenValues) {
+  std::ifstream file(KERNELSTREAM_GOLDEN_DATA "/js_quantile.json");
+  const auto rows = nlohmann::json::parse(file).at("golden_u_w");
+  ASSERT_GT(rows.size(), 10u);
+  for (const auto& row : rows) {
+    const double u = row[0], expected = row[1];
+    EXPECT_NEAR(JensenShannonQuantile(u), expected, 2e-13 * std::abs(expected)) << u;
+  }
+}
+
+// The pieces of the file, summed here term by term from the cosines that define the polynomials:
+// a wrong digit of one coefficient, or a wrong end of a piece, shows.
+TEST(JensenShannonQuantile, HasTheCoefficientsOfTheGoldenFile) {
+  std::ifstream file(KERNELSTREAM_GOLDEN_DATA "/js_quantile.json");
+  const auto segments = nlohmann::json::parse(file).at("segments");
+  ASSERT_EQ(segments.size(), 4u);
+  double start = 0;
+  for (const auto& segment : segments) {
+    const double low = segment.at("t_lo"), high = segment.at("t_hi");
+    EXPECT_EQ(low, start);
+    start = high;
+    const auto coefficients = segment.at("cheb").get<std::vector<double>>();
+    ASSERT_EQ(coefficients.size(), 22u);
+    for (int i = 1; i < 200; ++i) {
+      const double u = std::exp(-(low + (high - low) * i / 200)) / 2;
+      const double t = -std::log(2 * u);
+      const double angle = std::acos((2 * t - low - high) / (high - low));
+      double expected = 0;
+      for (size_t k = coefficients.size(); k-- > 0;) {
+        expected += coefficients[k] * std::cos(static_cast<double>(k) * angle);
+      }
+      EXPECT_NEAR(JensenShannonQuantile(u), -expected, 1e-15 + 2e-15 * expected) << t;
+    }
+  }
+  EXPECT_EQ(start, 40);
 }
 
 TEST(ExponentialQuantile, EqualsTheTable) {
