@@ -105,7 +105,12 @@ struct FeatureSpec {
   size_t degree = 1;
   SpectralLaw additive_law = SpectralLaw::kSech;
   bool pairs = false;  // where takes_pairs(); of a sum, of its terms
+  // Of a composition: that of those of its terms that have it too (Sampled of
+  // core/feature/sampler.h).
   Sampler sampler = Sampler::kIid;
+  // kQuasiMonteCarlo: which of the net_slots Sobol dimensions of a coordinate the frequencies have.
+  // Factors of a product have different ones.
+  size_t net_slot = 0, net_slots = 1;
   std::array<double, kMaxFactors + 1> series = {};
   // Not empty: frequencies are sums over places of the patch of an independent draw of `law` times
   // a filter of normal draws, moved to that place: those of a cosine of the filtered image.
@@ -131,8 +136,6 @@ struct FeatureSpec {
   bool pairs_pay() const;
   // False where `pairs` changes nothing.
   bool takes_pairs() const;
-  // True if coordinates of frequencies are draws of `law`, of one kernel.
-  bool is_plain() const { return composition == Composition::kNone && image.size() == 0; }
   // Coordinates of z.
   size_t transformed_dim(size_t input_dim) const {
     return transform == InputTransform::kAdditive ? 2 * input_dim : input_dim;

@@ -7,24 +7,21 @@
 
 namespace kernelstream {
 
-int64_t CompositeFeatureMap::cached_bytes() const {
+int64_t CachedBytes(const TermMaps& terms) {
   int64_t bytes = 0;
-  for (const auto& term : terms_) bytes += term->cached_bytes();
+  for (const auto& term : terms) bytes += term->cached_bytes();
   return bytes;
 }
 
-CompositeFeatureMap::TermMaps CompositeFeatureMap::WidenedTerms(size_t input_dim, bool keep) const {
+TermMaps Widened(const TermMaps& terms, size_t input_dim, bool keep) {
   TermMaps widened;
-  for (const auto& term : terms_) widened.push_back(term->Widen(input_dim, keep));
+  for (const auto& term : terms) widened.push_back(term->Widen(input_dim, keep));
   return widened;
 }
 
-namespace {
-
-std::vector<std::shared_ptr<const FeatureMap>> MapsOf(const FeatureSpec& spec, uint64_t seed,
-                                                      size_t input_dim, uint64_t max_features,
-                                                      FeatureCacheBudget* budget) {
-  std::vector<std::shared_ptr<const FeatureMap>> maps;
+TermMaps MakeTermMaps(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
+                      uint64_t max_features, FeatureCacheBudget* budget) {
+  TermMaps maps;
   for (size_t m = 0; m < spec.terms.size(); ++m) {
     FeatureSpec term = spec.terms[m].spec;
     term.frequency_scale *= spec.frequency_scale;
@@ -39,11 +36,10 @@ std::vector<std::shared_ptr<const FeatureMap>> MapsOf(const FeatureSpec& spec, u
   return maps;
 }
 
-}  // namespace
-
 SumFeatureMap::SumFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                              uint64_t max_features, FeatureCacheBudget* budget)
-    : SumFeatureMap(spec, seed, input_dim, MapsOf(spec, seed, input_dim, max_features, budget)) {}
+    : SumFeatureMap(spec, seed, input_dim,
+                    MakeTermMaps(spec, seed, input_dim, max_features, budget)) {}
 
 SumFeatureMap::SumFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                              TermMaps terms)
@@ -56,46 +52,89 @@ SumFeatureMap::SumFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t inpu
 
 std::shared_ptr<const FeatureMap> SumFeatureMap::Widen(size_t input_dim, bool keep) const {
   return std::shared_ptr<const FeatureMap>(
-      new SumFeatureMap(spec(), seed(), input_dim, WidenedTerms(input_dim, keep)));
+      new SumFeatureMap(spec(), seed(), input_dim, Widened(terms(), input_dim, keep)));
+}
+
+// Those of a structured term are made together: each call transforms whole groups.
+size_t SumFeatureMap::PanelsAtATime() const {
+  size_t longest = kPanelsPerBlock;
+  for (size_t m = 0; m < terms().size(); ++m) {
+    const size_t own = terms()[m]->PanelsAtATime();
+    if (own == kPanelsPerBlock) continue;
+    const size_t of_block = choice_.TermPanels(m, 1);
+    longest = std::max(longest, (own + of_block - 1) / of_block * kPanelsPerBlock);
+  }
+  return longest;
+}
+
+void SumFeatureMap::Amplify(size_t term, std::span<float> features) const {
+  for (float& value : features) value *= amplitudes_[term];
 }
 
 void SumFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths,
                                uint64_t first_panel, size_t num_panels,
                                std::span<float* const> out) const {
   const size_t panel_floats = x.rows * kPanelWidth;
-  std::vector<float*> to(out.size());
   // Both panels of a pair belong to one term.
-  const auto at = [&, waves = spec().waves()](uint64_t panel) {
-    TermChoice::Panel from = choice_.At(panel / waves);
-    from.panel = from.panel * waves + panel % waves;
-    return from;
-  };
+  std::vector<TermChoice::Panel> from;
+  for (uint64_t panel = first_panel; panel < first_panel + num_panels; ++panel) {
+    from.push_back(choice_.At(panel / spec().waves()));
+    from.back().panel = from.back().panel * spec().waves() + panel % spec().waves();
+  }
+  std::vector<float*> to(out.size());
   for (size_t p = 0; p < num_panels;) {
     // A run of panels of one term that are next to each other there too.
-    const TermChoice::Panel from = at(first_panel + p);
+    const size_t term = from[p].term;
     size_t run = 1;
-    while (p + run < num_panels &&
-           at(first_panel + p + run) == TermChoice::Panel{from.term, from.panel + run}) {
+    while (p + run < num_panels && from[p + run] == TermChoice::Panel{term, from[p].panel + run}) {
       ++run;
     }
-    for (size_t k = 0; k < out.size(); ++k) to[k] = out[k] + p * panel_floats;
-    terms()[from.term]->FeaturesAt(x, inverse_bandwidths, from.panel, run, to);
-    const float amplitude = amplitudes_[from.term];
-    for (float* values : to) {
-      for (size_t i = 0; i < run * panel_floats; ++i) values[i] *= amplitude;
+    if (!IsStructured(term)) {
+      for (size_t k = 0; k < out.size(); ++k) to[k] = out[k] + p * panel_floats;
+      terms()[term]->FeaturesAt(x, inverse_bandwidths, from[p].panel, run, to);
+      for (float* values : to) Amplify(term, {values, run * panel_floats});
     }
     p += run;
+  }
+  std::vector<float> made;
+  for (size_t m = 0; m < terms().size(); ++m) {
+    if (!IsStructured(m)) continue;
+    uint64_t first = ~uint64_t{0}, end = 0;
+    for (const TermChoice::Panel& panel : from) {
+      if (panel.term != m) continue;
+      first = std::min(first, panel.panel);
+      end = std::max(end, panel.panel + 1);
+    }
+    if (end == 0) continue;
+    const size_t floats = (end - first) * panel_floats;
+    made.resize(out.size() * floats);
+    for (size_t k = 0; k < out.size(); ++k) to[k] = made.data() + k * floats;
+    terms()[m]->FeaturesAt(x, inverse_bandwidths, first, end - first, to);
+    Amplify(m, made);
+    for (size_t p = 0; p < num_panels; ++p) {
+      if (from[p].term != m) continue;
+      for (size_t k = 0; k < out.size(); ++k) {
+        std::copy_n(to[k] + (from[p].panel - first) * panel_floats, panel_floats,
+                    out[k] + p * panel_floats);
+      }
+    }
   }
 }
 
 ProductFeatureMap::ProductFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                                      uint64_t max_features, FeatureCacheBudget* budget)
     : CompositeFeatureMap(spec, seed, input_dim,
-                          MapsOf(spec, seed, input_dim, max_features, budget)) {}
+                          MakeTermMaps(spec, seed, input_dim, max_features, budget)) {}
 
 std::shared_ptr<const FeatureMap> ProductFeatureMap::Widen(size_t input_dim, bool keep) const {
   return std::shared_ptr<const FeatureMap>(
-      new ProductFeatureMap(spec(), seed(), input_dim, WidenedTerms(input_dim, keep)));
+      new ProductFeatureMap(spec(), seed(), input_dim, Widened(terms(), input_dim, keep)));
+}
+
+size_t ProductFeatureMap::PanelsAtATime() const {
+  size_t longest = kPanelsPerBlock;
+  for (const auto& term : terms()) longest = std::max(longest, term->PanelsAtATime());
+  return longest;
 }
 
 void ProductFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths,

@@ -11,19 +11,28 @@
 
 namespace kernelstream {
 
+using TermMaps = std::vector<std::shared_ptr<const FeatureMap>>;
+
+// Maps of the terms of a composition, as MakeFeatureMap makes them: with seeds of their own, at
+// the scale of the composition, of a sum with as many features as the first max_features take.
+TermMaps MakeTermMaps(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
+                      uint64_t max_features, FeatureCacheBudget* budget);
+
+// Bytes that all of them keep.
+int64_t CachedBytes(const TermMaps& terms);
+TermMaps Widened(const TermMaps& terms, size_t input_dim, bool keep);
+
 // Immutable in what it computes; thread-safe. What sums and products share: maps of the terms, and
 // sums of features that are written to memory first (64 rows: 64 KiB for a block of 256 features),
 // since no fused loop knows their form. That costs a fifth to a half more than the features alone.
 class CompositeFeatureMap : public FeatureMap {
  public:
-  int64_t cached_bytes() const final;
+  int64_t cached_bytes() const final { return CachedBytes(terms_); }
 
  protected:
-  using TermMaps = std::vector<std::shared_ptr<const FeatureMap>>;
   CompositeFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim, TermMaps terms)
       : FeatureMap(spec, seed, input_dim), terms_(std::move(terms)) {}
   const TermMaps& terms() const { return terms_; }
-  TermMaps WidenedTerms(size_t input_dim, bool keep) const;
 
  private:
   const TermMaps terms_;
@@ -39,8 +48,13 @@ class SumFeatureMap final : public CompositeFeatureMap {
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
   void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths, uint64_t first_panel,
                   size_t num_panels, std::span<float* const> out) const override;
+  size_t PanelsAtATime() const override;
 
  private:
+  bool IsStructured(size_t term) const {
+    return terms()[term]->spec().sampler == Sampler::kStructured;
+  }
+  void Amplify(size_t term, std::span<float> features) const;
   SumFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim, TermMaps terms);
 
   const TermChoice choice_;
@@ -56,6 +70,7 @@ class ProductFeatureMap final : public CompositeFeatureMap {
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
   void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths, uint64_t first_panel,
                   size_t num_panels, std::span<float* const> out) const override;
+  size_t PanelsAtATime() const override;
 
  private:
   ProductFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim, TermMaps terms)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 #include "core/base/philox.h"
 #include "core/feature/draws.h"
@@ -44,34 +46,68 @@ TermChoice::Panel TermChoice::At(uint64_t panel) const {
   return {term, block * num_strata_[term] + (stratum - first_stratum_[term])};
 }
 
+std::vector<TermChoice::Run> TermChoice::Runs(uint64_t first_panel, size_t num_panels) const {
+  std::vector<Panel> panels;
+  for (size_t p = 0; p < num_panels; ++p) panels.push_back(At(first_panel + p));
+  std::vector<Run> runs(ends_.size());
+  for (size_t m = 0; m < runs.size(); ++m) {
+    uint64_t first = ~uint64_t{0}, end = 0;
+    for (const Panel& panel : panels) {
+      if (panel.term != m) continue;
+      first = std::min(first, panel.panel);
+      end = std::max(end, panel.panel + 1);
+    }
+    if (end == 0) continue;
+    runs[m].first = first;
+    runs[m].places.assign(end - first, kUnused);
+    for (size_t p = 0; p < num_panels; ++p) {
+      if (panels[p].term == m) runs[m].places[panels[p].panel - first] = p;
+    }
+  }
+  return runs;
+}
+
 uint64_t TermChoice::TermPanels(size_t m, uint64_t panels) const {
   return (panels + kPanelsPerBlock - 1) / kPanelsPerBlock * num_strata_[m];
 }
 
 void DrawTermFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel,
                          size_t num_panels, Coordinates inputs, float* frequencies) {
-  const size_t panel_floats = inputs.size * kPanelWidth;
-  std::vector<float> drawn(panel_floats);
-  float phases[kPanelWidth];
-  // Adds the frequencies of one panel of term m, in units of the composition.
-  const auto add = [&](size_t m, uint64_t panel, float* to) {
-    const FeatureSpec& term = spec.terms[m].spec;
-    DrawPanels(term, TermSeed(seed, m), panel, 1, inputs, drawn.data(), phases);
+  const size_t panel_floats = inputs.size * kPanelWidth, waves = spec.waves();
+  std::vector<float> drawn, phases;
+  // Adds the frequencies of panel `first` + i of term m, in units of the composition, to panel
+  // places[i].
+  const auto add = [&](size_t m, uint64_t first, std::span<const size_t> places) {
+    FeatureSpec term = spec.terms[m].spec;
+    term.pairs = spec.pairs;
+    drawn.resize(places.size() * panel_floats);
+    phases.resize(places.size() * waves * kPanelWidth);
+    DrawPanels(term, TermSeed(seed, m), first * waves, places.size() * waves, inputs, drawn.data(),
+               phases.data());
     const auto scale = static_cast<float>(term.frequency_scale);
-    for (size_t i = 0; i < panel_floats; ++i) to[i] += scale * drawn[i];
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i] == TermChoice::kUnused) continue;
+      const float* from = drawn.data() + i * panel_floats;
+      float* to = frequencies + places[i] * panel_floats;
+      for (size_t j = 0; j < panel_floats; ++j) to[j] += scale * from[j];
+    }
   };
   std::fill_n(frequencies, num_panels * panel_floats, 0.0f);
-  if (spec.composition == Composition::kSum) {
-    const TermChoice choice(spec, seed);
-    for (size_t p = 0; p < num_panels; ++p) {
-      const TermChoice::Panel from = choice.At(first_panel + p);
-      add(from.term, from.panel, frequencies + p * panel_floats);
-    }
+  if (spec.composition == Composition::kProduct) {
+    std::vector<size_t> all(num_panels);
+    std::iota(all.begin(), all.end(), size_t{0});
+    for (size_t m = 0; m < spec.terms.size(); ++m) add(m, first_panel, all);
     return;
   }
-  for (size_t m = 0; m < spec.terms.size(); ++m) {
-    for (size_t p = 0; p < num_panels; ++p) {
-      add(m, first_panel + p, frequencies + p * panel_floats);
+  const std::vector<TermChoice::Run> runs = TermChoice(spec, seed).Runs(first_panel, num_panels);
+  for (size_t m = 0; m < runs.size(); ++m) {
+    const std::span<const size_t> places = runs[m].places;
+    if (spec.terms[m].spec.sampler != Sampler::kIid) {
+      if (!places.empty()) add(m, runs[m].first, places);
+      continue;
+    }
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i] != TermChoice::kUnused) add(m, runs[m].first + i, places.subspan(i, 1));
     }
   }
 }

@@ -29,6 +29,17 @@ class TermChoice {
   // spec.composition is kSum.
   TermChoice(const FeatureSpec& spec, uint64_t seed);
   Panel At(uint64_t panel) const;
+
+  static constexpr size_t kUnused = ~size_t{0};
+  // Panels [first, first + places.size()) of a term: panel first + i of it is panel places[i] of
+  // the run that was asked for, or kUnused.
+  struct Run {
+    uint64_t first = 0;
+    std::vector<size_t> places;
+  };
+  // For each term the shortest run with all of its panels among [first_panel, first_panel +
+  // num_panels); of one block at most two are unused.
+  std::vector<Run> Runs(uint64_t first_panel, size_t num_panels) const;
   // Panels of the term, of which the first `panels` of the sum use some.
   uint64_t TermPanels(size_t m, uint64_t panels) const;
 
@@ -41,7 +52,9 @@ class TermChoice {
 
 // Frequencies of a composition of cosines of the inputs, [num_panels][inputs.size][16], by panels
 // of frequencies: those of the terms times their frequency_scale, chosen (kSum) or added up
-// (kProduct). A panel costs one draw of one term (kSum) or of each term (kProduct).
+// (kProduct). A panel costs one draw of one term (kSum) or of each term (kProduct). Where terms
+// have samplers, spec.pairs says what a block is, and what a sampler draws together may belong to
+// two blocks of a sum, which then depend on each other.
 void DrawTermFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel,
                          size_t num_panels, Coordinates inputs, float* frequencies);
 

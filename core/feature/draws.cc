@@ -33,7 +33,7 @@ void RadiusUniforms(const FeatureSpec& spec, uint64_t seed, uint64_t first_featu
   for (size_t l = 0; l < kPanelWidth; ++l) out[l] = RadiusUniform(seed, first_feature + l);
   if (spec.sampler != Sampler::kQuasiMonteCarlo) return;
   uint8_t cells[kPanelWidth];
-  RadiusCells(seed, first_feature / kPanelWidth, cells);
+  RadiusCells(spec, seed, first_feature / kPanelWidth, cells);
   const double parts = 1 << kNetBits;
   for (size_t l = 0; l < kPanelWidth; ++l) {
     out[l] = std::min((cells[l] + out[l]) / parts, 1 - 0x1p-53);  // the sum may round up
@@ -136,25 +136,27 @@ float AdditiveFrequency(const FeatureSpec& spec, uint64_t seed, uint64_t panel) 
 
 void DrawFrequencies(const FeatureSpec& spec, uint64_t seed, uint64_t first_feature,
                      size_t num_panels, Coordinates inputs, float* out) {
+  const uint64_t first_panel = first_feature / kPanelWidth;
+  if (spec.composition != Composition::kNone) {
+    return DrawTermFrequencies(spec, seed, first_panel, num_panels, inputs, out);
+  }
+  if (spec.image.size() != 0) {
+    return DrawConvolutions(spec, seed, first_panel, num_panels, inputs, out);
+  }
   switch (spec.sampler) {
     case Sampler::kOrthogonal:
-      return DrawOrthogonal(spec, seed, first_feature / kPanelWidth, num_panels, inputs.size, out);
+      return DrawOrthogonal(spec, seed, first_panel, num_panels, inputs.size, out);
     case Sampler::kQuasiMonteCarlo:
-      return DrawQuasiMonteCarlo(spec.law, seed, first_feature / kPanelWidth, num_panels,
-                                 inputs.size, out);
+      return DrawQuasiMonteCarlo(spec, seed, first_panel, num_panels, inputs.size, out);
     case Sampler::kStructured:
-      return DrawStructured(spec, seed, first_feature / kPanelWidth, num_panels, inputs.size, out);
+      return DrawStructured(spec, seed, first_panel, num_panels, inputs.size, out);
     case Sampler::kIid:
       break;
   }
   // Signs of one input coordinate: for each factor, or for the cosine and the sine.
   const size_t signs = spec.transform == InputTransform::kAdditive ? 2 : spec.factors();
-  if (spec.composition != Composition::kNone) {
-    DrawTermFrequencies(spec, seed, first_feature / kPanelWidth, num_panels, inputs, out);
-  } else if (spec.form == FeatureForm::kSketch) {
-    DrawSketches(spec, seed, first_feature / kPanelWidth, num_panels, inputs, out);
-  } else if (spec.image.size() != 0) {
-    DrawConvolutions(spec, seed, first_feature, num_panels, inputs, out);
+  if (spec.form == FeatureForm::kSketch) {
+    DrawSketches(spec, seed, first_panel, num_panels, inputs, out);
   } else if (signs > 1 && spec.law == SpectralLaw::kRademacher) {
     SampleSigns(seed, first_feature, num_panels, inputs,
                 {.signs = signs, .sign_stride = inputs.size, .coordinate_stride = 1}, out);

@@ -6,6 +6,7 @@
 #include "core/feature/composite_feature_map.h"
 #include "core/feature/random_feature_map.h"
 #include "core/feature/structured.h"
+#include "core/feature/structured_composition.h"
 
 namespace kernelstream {
 
@@ -43,11 +44,31 @@ void FeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_b
   }
 }
 
+void FeatureMap::ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
+                               std::span<float* const> out) const {
+  thread_local std::vector<float> projections;
+  const size_t panel_floats = x.rows * kPanelWidth;
+  AsRandom()->VisitPanels(first_panel, out.size(),
+                          [&](const FeaturePanels& panels, uint64_t first) {
+                            const size_t count = panels.num_panels * panel_floats;
+                            projections.resize(std::max(projections.size(), count));
+                            Projections(panels, x, projections.data());
+                            for (size_t p = 0; p < panels.num_panels; ++p) {
+                              std::copy_n(projections.data() + p * panel_floats, panel_floats,
+                                          out[first - first_panel + p]);
+                            }
+                          });
+}
+
 std::shared_ptr<const FeatureMap> MakeFeatureMap(const FeatureSpec& spec, uint64_t seed,
                                                  size_t input_dim, uint64_t max_features,
                                                  FeatureCacheBudget* budget) {
-  if (spec.sampler == Sampler::kStructured) {
+  const bool structured = spec.sampler == Sampler::kStructured;
+  if (structured && spec.composition == Composition::kNone) {
     return std::make_shared<StructuredFeatureMap>(spec, seed, input_dim, max_features, budget);
+  }
+  if (structured && spec.is_shift_invariant()) {
+    return std::make_shared<StructuredComposition>(spec, seed, input_dim, max_features, budget);
   }
   if (spec.composition != Composition::kNone && !spec.is_shift_invariant()) {
     if (spec.composition == Composition::kSum) {

@@ -69,6 +69,13 @@ class FeatureMap {
                           uint64_t first_panel, size_t num_panels,
                           std::span<float* const> out) const = 0;
 
+  // Projections of dense rows on panels of frequencies first_panel, first_panel + 1, ..., at
+  // bandwidth 1 and without frequency_scale: that of row r on frequency l of panel first_panel + p
+  // goes to out[p][16 r + l]. spec() is shift-invariant and has no pairs.
+  // As it stands: on the frequencies of AsRandom.
+  virtual void ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
+                             std::span<float* const> out) const;
+
   // This map if its panels of frequencies may be visited, else null. Never null where
   // spec().is_shift_invariant().
   virtual const RandomFeatureMap* AsRandom() const { return nullptr; }
@@ -76,11 +83,13 @@ class FeatureMap {
   // Bytes this map keeps.
   virtual int64_t cached_bytes() const = 0;
 
+  // Panels that share work when they are asked for together, whole blocks of them: those from a
+  // multiple of it to the next.
+  virtual size_t PanelsAtATime() const { return kPanelsPerBlock; }
+
  protected:
   FeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim)
       : spec_(spec), seed_(seed), input_dim_(input_dim) {}
-  // Panels that AddSums writes at a time: whole blocks of them.
-  virtual size_t PanelsAtATime() const { return kPanelsPerBlock; }
 
  private:
   const FeatureSpec spec_;

@@ -83,7 +83,7 @@ SamplerEntry OrthogonalSampler() {
           .sampler = Sampler::kOrthogonal,
           .applies =
               [](const FeatureSpec& spec) {
-                return spec.is_plain() && spec.law == SpectralLaw::kNormal &&
+                return spec.law == SpectralLaw::kNormal &&
                        (spec.form == FeatureForm::kCosine ||
                         spec.form == FeatureForm::kCosineExponential ||
                         spec.form == FeatureForm::kRectifiedPower);

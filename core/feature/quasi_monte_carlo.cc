@@ -74,29 +74,30 @@ Cells ScrambledCells(uint64_t seed, uint64_t net, size_t dimension) {
 
 }  // namespace
 
-void DrawQuasiMonteCarlo(SpectralLaw law, uint64_t seed, uint64_t first_panel, size_t num_panels,
-                         size_t input_dim, float* out) {
+void DrawQuasiMonteCarlo(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel,
+                         size_t num_panels, size_t coordinates, float* out) {
   std::vector<uint8_t> cells;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t first = first_panel % kNetPanels;
     const size_t count = std::min<size_t>(kNetPanels - first, end - first_panel);
-    cells.resize(count * input_dim * kPanelWidth);
-    for (size_t j = 0; j < input_dim; ++j) {
-      const Cells net = ScrambledCells(seed, first_panel / kNetPanels, j + 1);
+    cells.resize(count * coordinates * kPanelWidth);
+    for (size_t j = 0; j < coordinates; ++j) {
+      const Cells net =
+          ScrambledCells(seed, first_panel / kNetPanels, spec.net_slots * (j + 1) + spec.net_slot);
       for (size_t p = 0; p < count; ++p) {
         std::copy_n(net.begin() + static_cast<long>((first + p) * kPanelWidth), kPanelWidth,
-                    cells.begin() + static_cast<long>((p * input_dim + j) * kPanelWidth));
+                    cells.begin() + static_cast<long>((p * coordinates + j) * kPanelWidth));
       }
     }
-    SampleFromCells(law, seed, first_panel * kPanelWidth, count, input_dim, cells.data(), kNetBits,
-                    out);
-    out += count * input_dim * kPanelWidth;
+    SampleFromCells(spec.law, seed, first_panel * kPanelWidth, count, coordinates, cells.data(),
+                    kNetBits, out);
+    out += count * coordinates * kPanelWidth;
     first_panel += count;
   }
 }
 
-void RadiusCells(uint64_t seed, uint64_t panel, uint8_t* cells) {
-  const Cells net = ScrambledCells(seed, panel / kNetPanels, 0);
+void RadiusCells(const FeatureSpec& spec, uint64_t seed, uint64_t panel, uint8_t* cells) {
+  const Cells net = ScrambledCells(seed, panel / kNetPanels, spec.net_slot);
   std::copy_n(net.begin() + static_cast<long>(panel % kNetPanels * kPanelWidth), kPanelWidth,
               cells);
 }
@@ -105,18 +106,26 @@ SamplerEntry QuasiMonteCarloSampler() {
   return {.doc = {.name = "quasi_monte_carlo",
                   .doc = "scrambled Sobol points in place of independent ones: several times less "
                          "variance for few inputs and distances up to a bandwidth; for kernels "
-                         "whose frequencies have independent coordinates, at most 3666 inputs",
+                         "whose frequencies have independent coordinates, at most 3666 inputs "
+                         "(a product: divided by its terms)",
                   .parameters = {}},
           .sampler = Sampler::kQuasiMonteCarlo,
           .applies =
               [](const FeatureSpec& spec) {
-                return spec.is_plain() && spec.law != SpectralLaw::kRademacher &&
+                return spec.law != SpectralLaw::kRademacher &&
                        (spec.form == FeatureForm::kCosine ||
                         spec.form == FeatureForm::kCosineExponential ||
                         spec.form == FeatureForm::kExponential ||
                         spec.form == FeatureForm::kRectifiedPower);
               },
-          .max_dimension = kMaxSobolInputs};
+          .max_dimension =
+              [](const FeatureSpec& spec) {
+                const size_t most = MaxNetCoordinates(spec.net_slots);
+                if (spec.image.size() == 0) return most;
+                // A filter, and the places that a pixel has at most one of.
+                const size_t taps = spec.image.patch_size();
+                return most <= taps ? 0 : (most - taps) * spec.image.channels;
+              }};
 }
 
 }  // namespace kernelstream

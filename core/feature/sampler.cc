@@ -1,5 +1,6 @@
 #include "core/feature/sampler.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace kernelstream {
@@ -30,6 +31,54 @@ const SamplerEntry* FindSampler(absl::string_view name) {
     if (entry.doc.name == name) return &entry;
   }
   return nullptr;
+}
+
+bool SamplerApplies(const SamplerEntry& sampler, const FeatureSpec& spec) {
+  if (spec.composition == Composition::kNone) return sampler.applies(spec);
+  return std::any_of(spec.terms.begin(), spec.terms.end(),
+                     [&](const FeatureTerm& term) { return SamplerApplies(sampler, term.spec); });
+}
+
+namespace {
+
+// Sobol dimensions that a coordinate needs: terms of a sum are never drawn together.
+size_t NetSlots(const FeatureSpec& spec) {
+  if (spec.composition == Composition::kNone) return 1;
+  size_t most = 0, sum = 0;
+  for (const FeatureTerm& term : spec.terms) {
+    const size_t slots = NetSlots(term.spec);
+    most = std::max(most, slots);
+    sum += slots;
+  }
+  return spec.composition == Composition::kSum ? most : sum;
+}
+
+void SetSampler(const SamplerEntry& sampler, size_t slot, size_t slots, FeatureSpec& spec) {
+  spec.sampler = SamplerApplies(sampler, spec) ? sampler.sampler : Sampler::kIid;
+  spec.net_slot = slot;
+  spec.net_slots = slots;
+  for (FeatureTerm& term : spec.terms) {
+    SetSampler(sampler, slot, slots, term.spec);
+    if (spec.composition == Composition::kProduct) slot += NetSlots(term.spec);
+  }
+}
+
+}  // namespace
+
+FeatureSpec Sampled(const FeatureSpec& spec, const SamplerEntry& sampler) {
+  FeatureSpec sampled = spec;
+  SetSampler(sampler, 0, NetSlots(spec), sampled);
+  return sampled;
+}
+
+size_t MaxDimension(const FeatureSpec& spec, const SamplerEntry& sampler) {
+  if (spec.sampler != sampler.sampler) return kAnyDimension;
+  if (spec.composition == Composition::kNone) return sampler.max_dimension(spec);
+  size_t most = kAnyDimension;
+  for (const FeatureTerm& term : spec.terms) {
+    most = std::min(most, MaxDimension(term.spec, sampler));
+  }
+  return most;
 }
 
 }  // namespace kernelstream

@@ -47,20 +47,23 @@ void DrawPermutation(uint64_t seed, uint64_t group, std::vector<int32_t>& places
 struct StructuredFeatureMap::Draws {
   std::vector<float> signs, gains, scales;
   std::vector<int32_t> places;
+  std::vector<float> lanes;  // of the features of the group
 
   HadamardGroup view() const {
     return {signs.size(), signs.data(), places.data(), gains.data(), scales.data()};
+  }
+  static int64_t Bytes(size_t size, size_t waves) {
+    return static_cast<int64_t>(size * (4 + waves) * sizeof(float));
   }
 };
 
 StructuredFeatureMap::StructuredFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                                            uint64_t max_features, FeatureCacheBudget* budget)
-    : FeatureMap(spec, seed, input_dim),
+    : ProjectedFeatureMap(spec, seed, input_dim, max_features),
       size_(PaddedSize(input_dim)),
       max_features_(max_features),
       budget_(budget),
-      groups_(budget == nullptr ? 0 : max_features / spec.waves() / size_ + 1),
-      written_out_(spec, seed, input_dim, max_features, nullptr) {}
+      groups_(budget == nullptr ? 0 : max_features / spec.waves() / size_ + 1) {}
 
 StructuredFeatureMap::~StructuredFeatureMap() {
   for (auto& group : groups_) delete group.load(std::memory_order_relaxed);
@@ -72,7 +75,7 @@ std::shared_ptr<const FeatureMap> StructuredFeatureMap::Widen(size_t input_dim, 
                                                 keep ? budget_ : nullptr);
 }
 
-// The draws of frequencies n group ... n (group + 1) - 1; scales without radii.
+// The draws of frequencies n group ... n (group + 1) - 1; no lanes.
 StructuredFeatureMap::Draws StructuredFeatureMap::MakeDraws(const FeatureSpec& spec, uint64_t seed,
                                                             size_t size, uint64_t group) {
   Draws draws;
@@ -91,6 +94,12 @@ StructuredFeatureMap::Draws StructuredFeatureMap::MakeDraws(const FeatureSpec& s
   for (size_t i = 0; i < size; ++i) {
     draws.scales[i] = static_cast<float>(unit * FrequencyNorm(lengths, seed, group * size + i));
   }
+  if (spec.radial == RadialLaw::kNone) return draws;
+  float radii[kPanelWidth];
+  for (size_t i = 0; i < size; i += kPanelWidth) {
+    PanelRadii(spec, seed, group * size + i, radii);
+    for (size_t l = 0; l < kPanelWidth; ++l) draws.scales[i + l] *= radii[l];
+  }
   return draws;
 }
 
@@ -98,79 +107,55 @@ const StructuredFeatureMap::Draws* StructuredFeatureMap::KeptDraws(uint64_t grou
   if (group >= groups_.size()) return nullptr;
   const Draws* kept = groups_[group].load(std::memory_order_acquire);
   if (kept != nullptr) return kept;
-  const auto bytes = static_cast<int64_t>(4 * size_ * sizeof(float));
+  const size_t waves = spec().waves();
+  const int64_t bytes = Draws::Bytes(size_, waves);
   if (!budget_->TryTake(bytes)) return nullptr;
-  const auto* fresh = new Draws(MakeDraws(spec(), seed(), size_, group));
-  if (groups_[group].compare_exchange_strong(kept, fresh, std::memory_order_acq_rel)) {
+  auto fresh = std::make_unique<Draws>(MakeDraws(spec(), seed(), size_, group));
+  fresh->lanes.resize(size_ * waves);
+  DrawPanelLanes(spec(), seed(), group * GroupPanels(), GroupPanels(), fresh->lanes.data());
+  if (groups_[group].compare_exchange_strong(kept, fresh.get(), std::memory_order_acq_rel)) {
     cached_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    return fresh;
+    return fresh.release();
   }
-  delete fresh;  // another thread was quicker
-  budget_->GiveBack(bytes);
+  budget_->GiveBack(bytes);  // another thread was quicker
   return kept;
 }
 
-void StructuredFeatureMap::ProjectionsOf(ConstMatrixView z, uint64_t first_panel, size_t num_panels,
-                                         float* out) const {
+void StructuredFeatureMap::ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
+                                         std::span<float* const> out) const {
   thread_local std::vector<float> scratch;
-  thread_local std::vector<float*> places;
   scratch.resize(std::max(scratch.size(), 2 * size_));
-  const size_t waves = spec().waves(), group_panels = size_ / kPanelWidth;
-  const uint64_t end = (first_panel + num_panels + waves - 1) / waves;
-  for (uint64_t q = first_panel / waves; q < end;) {
-    const uint64_t group = q / group_panels;
-    const size_t first = q % group_panels;
-    const size_t count = std::min<size_t>(group_panels - first, end - q);
-    places.clear();
-    for (size_t p = 0; p < count; ++p) {
-      const uint64_t panel = std::max((q + p) * waves, first_panel) - first_panel;
-      places.push_back(out + panel * z.rows * kPanelWidth);
-    }
+  const size_t group_panels = size_ / kPanelWidth;
+  for (size_t p = 0; p < out.size();) {
+    const uint64_t group = (first_panel + p) / group_panels;
+    const size_t first = (first_panel + p) % group_panels;
+    const size_t count = std::min(group_panels - first, out.size() - p);
     if (const Draws* kept = KeptDraws(group)) {
-      HadamardProjections(kept->view(), z, first, count, scratch.data(), places.data());
+      HadamardProjections(kept->view(), x, first, count, scratch.data(), &out[p]);
     } else {
       const Draws fresh = MakeDraws(spec(), seed(), size_, group);
-      HadamardProjections(fresh.view(), z, first, count, scratch.data(), places.data());
+      HadamardProjections(fresh.view(), x, first, count, scratch.data(), &out[p]);
     }
-    if (spec().radial != RadialLaw::kNone) {
-      float radii[kPanelWidth];
-      for (size_t p = 0; p < count; ++p) {
-        PanelRadii(spec(), seed(), (q + p) * kPanelWidth, radii);
-        for (size_t i = 0; i < z.rows * kPanelWidth; ++i) places[p][i] *= radii[i % kPanelWidth];
-      }
-    }
-    q += count;
+    p += count;
   }
 }
 
-FeaturePanels StructuredFeatureMap::Panels(uint64_t first_panel, size_t num_panels, float scale,
-                                           float* lanes) const {
-  DrawPanelLanes(spec(), seed(), first_panel, num_panels, lanes);
-  return {.phases = lanes,
-          .num_panels = num_panels,
-          .inverse_bandwidth = scale,
-          .form = spec().form,
-          .degree = spec().degree,
-          .waves = spec().waves(),
-          .first_wave = static_cast<size_t>(first_panel % spec().waves())};
-}
-
-void StructuredFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths,
-                                      uint64_t first_panel, size_t num_panels,
-                                      std::span<float* const> out) const {
-  thread_local std::vector<float> lanes;
-  lanes.resize(std::max(lanes.size(), num_panels * kPanelWidth));
-  // The last output holds the projections until all others are made from them.
-  ProjectionsOf(x.dense, first_panel, num_panels, out.back());
-  FeaturePanels panels = Panels(first_panel, num_panels, 1, lanes.data());
-  for (size_t k = 0; k < out.size(); ++k) {
-    panels.inverse_bandwidth = inverse_bandwidths[k] * static_cast<float>(spec().frequency_scale);
-    FeaturesOfProjections(panels, out.back(), x.rows, out[k]);
+void StructuredFeatureMap::Lanes(uint64_t first_panel, size_t num_panels, float* lanes) const {
+  for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
+    const size_t first = first_panel % GroupPanels();
+    const size_t count = std::min<size_t>(GroupPanels() - first, end - first_panel);
+    if (const Draws* kept = KeptDraws(first_panel / GroupPanels())) {
+      std::copy_n(kept->lanes.data() + first * kPanelWidth, count * kPanelWidth, lanes);
+    } else {
+      DrawPanelLanes(spec(), seed(), first_panel, count, lanes);
+    }
+    lanes += count * kPanelWidth;
+    first_panel += count;
   }
 }
 
 size_t StructuredFeatureMap::PanelsAtATime() const {
-  return std::max(kPanelsPerBlock, size_ / kPanelWidth * spec().waves());
+  return std::max(kPanelsPerBlock, GroupPanels());
 }
 
 void DrawStructured(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel, size_t num_panels,
@@ -180,11 +165,13 @@ void DrawStructured(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel
   const size_t panel_floats = input_dim * kPanelWidth;
   std::vector<float> scratch(2 * size), units(std::min(kRows, input_dim) * input_dim);
   std::vector<float*> places;
+  FeatureSpec without_radii = spec;
+  without_radii.radial = RadialLaw::kNone;
   for (const uint64_t end = first_panel + num_panels; first_panel < end;) {
     const size_t first = first_panel % group_panels;
     const size_t count = std::min<size_t>(group_panels - first, end - first_panel);
     const auto draws =
-        StructuredFeatureMap::MakeDraws(spec, seed, size, first_panel / group_panels);
+        StructuredFeatureMap::MakeDraws(without_radii, seed, size, first_panel / group_panels);
     // Coordinate j of all frequencies is their projection of unit vector j.
     for (size_t j = 0; j < input_dim; j += kRows) {
       const size_t rows = std::min(kRows, input_dim - j);
@@ -206,14 +193,14 @@ SamplerEntry StructuredSampler() {
   return {
       .doc = {.name = "structured",
               .doc = "products of Hadamard matrices: log2(inputs) operations for a projection "
-                     "instead of one for each input, and 16 bytes for a frequency, for half as "
+                     "instead of one for each input, and 24 bytes for a frequency, for half as "
                      "much variance more at short distances; for wide dense inputs and kernels "
                      "of normal frequencies",
               .parameters = {}},
       .sampler = Sampler::kStructured,
       .applies =
           [](const FeatureSpec& spec) {
-            return spec.is_plain() && spec.law == SpectralLaw::kNormal &&
+            return spec.image.size() == 0 && spec.law == SpectralLaw::kNormal &&
                    spec.transform == InputTransform::kNone &&
                    (spec.form == FeatureForm::kCosine || spec.form == FeatureForm::kRectifiedPower);
           },

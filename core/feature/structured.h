@@ -7,8 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/feature/feature_map.h"
-#include "core/feature/random_feature_map.h"
+#include "core/feature/projected_feature_map.h"
 #include "core/simd/hadamard.h"
 
 namespace kernelstream {
@@ -21,10 +20,10 @@ namespace kernelstream {
 // those of a group depend on each other, also where a group is longer than a block: then blocks of
 // one group are unbiased, but not independent. Groups depend on (seed, their number) alone.
 //
-// A group keeps 16 bytes for each frequency while the budget lasts, else its draws are made anew at
-// each use, with the same bits.
-// Dense inputs only.
-class StructuredFeatureMap final : public FeatureMap {
+// A group keeps 16 bytes for each frequency, and 4 for the phase of each feature, while the budget
+// lasts, else its draws are made anew at each use, with the same bits. Each call transforms the
+// rows once for each group that it needs a panel of.
+class StructuredFeatureMap final : public ProjectedFeatureMap {
  public:
   // As MakeFeatureMap. spec.sampler is kStructured.
   StructuredFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
@@ -33,24 +32,21 @@ class StructuredFeatureMap final : public FeatureMap {
 
   // Features of another number of inputs are others: see SamplerEntry::fixes_dimension.
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
-  void FeaturesAt(InputsView x, std::span<const float> inverse_bandwidths, uint64_t first_panel,
-                  size_t num_panels, std::span<float* const> out) const override;
-  // The same frequencies, written out; nothing of them is kept.
-  const RandomFeatureMap* AsRandom() const override { return &written_out_; }
+  void ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
+                     std::span<float* const> out) const override;
   int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }
+  // What a group makes.
+  size_t PanelsAtATime() const override;
 
  private:
   struct Draws;
 
-  // What a group makes.
-  size_t PanelsAtATime() const override;
   static Draws MakeDraws(const FeatureSpec& spec, uint64_t seed, size_t size, uint64_t group);
+  // Null where the budget has nothing left.
   const Draws* KeptDraws(uint64_t group) const;
-  // Of transformed rows: [panel][row][16], of pairs as `Projections` of core/simd/simd.h leaves
-  // them.
-  void ProjectionsOf(ConstMatrixView z, uint64_t first_panel, size_t num_panels, float* out) const;
-  // What FeaturesOfProjections needs. lanes: [num_panels][16], written.
-  FeaturePanels Panels(uint64_t first_panel, size_t num_panels, float scale, float* lanes) const;
+  void Lanes(uint64_t first_panel, size_t num_panels, float* lanes) const override;
+  // Panels of features of a group.
+  size_t GroupPanels() const { return size_ / kPanelWidth * spec().waves(); }
 
   friend void DrawStructured(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel,
                              size_t num_panels, size_t input_dim, float* out);
@@ -60,7 +56,6 @@ class StructuredFeatureMap final : public FeatureMap {
   FeatureCacheBudget* const budget_;
   mutable std::vector<std::atomic<const Draws*>> groups_;
   mutable std::atomic<int64_t> cached_bytes_{0};
-  const RandomFeatureMap written_out_;
 };
 
 // Frequencies of frequency panels [first_panel, first_panel + num_panels) without radii, written

@@ -82,7 +82,7 @@ class Convolution final : public Kernel {
     FeatureSpec spec;
     spec.image = image_;
     // Not known yet: any image tells which samplers apply.
-    if (image_.width == 0) spec.image.width = spec.image.patch_width = 1;
+    if (image_.width == 0) spec.image.width = image_.patch_width;
     return spec;
   }
   absl::Status CheckDimension(size_t input_dim) const override {
@@ -138,7 +138,7 @@ std::unique_ptr<const Kernel> Make(const ParameterMap& parameters) {
   if (parameters.contains("width")) image.width = WholeNumber(parameters, "width");
   const size_t patch = WholeNumber(parameters, "patch");
   image.patch_height = std::min(patch, image.height);
-  image.patch_width = std::min(patch, image.width);
+  image.patch_width = image.width == 0 ? patch : std::min(patch, image.width);
   return std::make_unique<Convolution>(image, parameters.at("bandwidth"));
 }
 

@@ -16,23 +16,23 @@ absl::Status CheckSampler(const FeatureSpec& features, const ModelConfig& config
   std::vector<absl::string_view> known, applying;
   for (const SamplerEntry& entry : SamplerRegistry()) {
     known.push_back(entry.doc.name);
-    if (entry.applies(features)) applying.push_back(entry.doc.name);
+    if (SamplerApplies(entry, features)) applying.push_back(entry.doc.name);
   }
   if (sampler == nullptr) {
     return InvalidField("sampler", absl::StrCat("unknown sampler \"", Shortened(config.sampler),
                                                 "\"; known: ", absl::StrJoin(known, ", ")));
   }
-  if (!sampler->applies(features)) {
+  if (!SamplerApplies(*sampler, features)) {
     return InvalidField(
         "sampler",
         absl::StrCat("sampler \"", config.sampler, "\" does not apply to the features of kernel \"",
                      config.kernel.name, "\"; those that do: ", absl::StrJoin(applying, ", ")));
   }
-  if (config.dimension > sampler->max_dimension) {
-    return InvalidField(
-        "sampler",
-        absl::StrCat("sampler \"", config.sampler, "\" takes at most ", sampler->max_dimension,
-                     " values per row; input.dimension is ", config.dimension));
+  const size_t most = MaxDimension(Sampled(features, *sampler), *sampler);
+  if (config.dimension > most) {
+    return InvalidField("sampler",
+                        absl::StrCat("sampler \"", config.sampler, "\" takes at most ", most,
+                                     " values per row; input.dimension is ", config.dimension));
   }
   return absl::OkStatus();
 }
@@ -60,8 +60,7 @@ absl::Status CompleteFeatures(const Kernel& kernel, ModelConfig& config) {
 FeatureSpec ModelFeatures(const Kernel& kernel, const ModelConfig& config) {
   FeatureSpec features = kernel.features();
   features.pairs = config.feature_form == CosineForm::kPair;
-  features.sampler = FindSampler(config.sampler)->sampler;
-  return features;
+  return Sampled(features, *FindSampler(config.sampler));
 }
 
 }  // namespace kernelstream

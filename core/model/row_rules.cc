@@ -33,6 +33,8 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
     return InvalidField("sampler",
                         absl::StrCat("unknown sampler \"", Shortened(config.sampler), "\""));
   }
+  rules->max_inputs_ =
+      MaxDimension(Sampled(rules->kernel_->features(), *rules->sampler_), *rules->sampler_);
   return std::unique_ptr<const RowRules>(std::move(rules));
 }
 
@@ -46,10 +48,10 @@ absl::Status RowRules::CheckSampler(absl::string_view model, const RowView& row)
   }
   const bool sparse = row.sparse && !row.indices.empty();
   const uint64_t size = sparse ? uint64_t{row.indices.back()} + 1 : row.values.size();
-  if (size > sampler_->max_dimension) {
+  if (size > max_inputs_) {
     return InvalidField(row.sparse ? "features.sparse" : "features.dense",
                         absl::StrCat("model \"", model, "\": sampler \"", sampler_->doc.name,
-                                     "\" takes inputs of at most ", sampler_->max_dimension,
+                                     "\" takes inputs of at most ", max_inputs_,
                                      " values; this row has ", size, ". Take another sampler"));
   }
   return absl::OkStatus();

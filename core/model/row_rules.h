@@ -60,6 +60,7 @@ class RowRules {
   std::shared_ptr<const Kernel> kernel_;
   bool hashed_ = false;
   const SamplerEntry* sampler_ = nullptr;
+  size_t max_inputs_ = 0;  // that the sampler takes
 };
 
 }  // namespace kernelstream

@@ -17,6 +17,24 @@ constexpr size_t kRowsPerTile = 256;
 constexpr uint64_t kWorkOfCosine = 16;
 constexpr uint64_t kWorkOfDraw = 32;
 
+struct FrequencyWork {
+  uint64_t operations = 0;  // of a projection
+  uint64_t numbers = 0;     // that are drawn, or kept
+};
+
+FrequencyWork WorkOfFrequency(const FeatureSpec& spec, uint64_t dimension) {
+  if (spec.sampler != Sampler::kStructured) return {dimension, dimension};
+  if (spec.terms.empty()) return {uint64_t{2} * std::bit_width(dimension), 4};
+  // As if every feature were of all terms: of a sum, that is at most.
+  FrequencyWork work;
+  for (const FeatureTerm& term : spec.terms) {
+    const FrequencyWork more = WorkOfFrequency(term.spec, dimension);
+    work.operations += more.operations;
+    work.numbers += more.numbers;
+  }
+  return work;
+}
+
 }  // namespace
 
 size_t Snapshot::DimensionFor(const SampleBatch& rows) const {
@@ -39,10 +57,9 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
   const uint64_t dimension = DimensionFor(rows);
   // For one feature: operations of its projection, and numbers that are drawn.
   const FeatureSpec& spec = features_->spec();
-  const bool structured = spec.sampler == Sampler::kStructured;
-  const uint64_t projected =
-      (structured ? uint64_t{2} * std::bit_width(dimension) : dimension) / spec.waves();
-  const uint64_t needed = num_features_ * (structured ? 4 : dimension) / spec.waves();
+  const FrequencyWork frequency = WorkOfFrequency(spec, dimension);
+  const uint64_t projected = frequency.operations / spec.waves();
+  const uint64_t needed = num_features_ * frequency.numbers / spec.waves();
   // Wider rows are evaluated without the cache.
   const uint64_t kept = dimension > features_->input_dim()
                             ? 0

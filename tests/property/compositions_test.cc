@@ -31,8 +31,7 @@ std::unique_ptr<const Kernel> Made(ComponentConfig config) {
   return *std::move(kernel);
 }
 
-ComponentConfig Composed(const std::string& name, double bandwidth,
-                         TermList<ComponentTerm> terms) {
+ComponentConfig Composed(const std::string& name, double bandwidth, TermList<ComponentTerm> terms) {
   return {name, {{"bandwidth", bandwidth}}, std::move(terms)};
 }
 
@@ -243,6 +242,51 @@ TEST(CompleteConfig, TakesALearnedMetricForCosinesOfTheInputsOnly) {
   config.input_metric = InputMetric::kAuto;
   ASSERT_TRUE(CompleteConfig(config).ok());
   EXPECT_EQ(config.input_metric, InputMetric::kOff);
+}
+
+TEST(CompleteConfig, TakesASamplerThatAppliesToOneOfTheTerms) {
+  ModelConfig config;
+  config.loss.name = "square";
+  const auto message_of = [&](const char* name, const char* second, const char* sampler,
+                              uint32_t dimension = 0) {
+    ModelConfig given = config;
+    given.kernel = {name, {}, {{1, Leaf("laplacian")}, {1, Leaf(second)}}};
+    given.sampler = sampler;
+    given.dimension = dimension;
+    std::string message;
+    const std::string field = FieldOf(given, &message);
+    EXPECT_EQ(field, message.empty() ? "" : "sampler");
+    return message;
+  };
+  for (const char* name : {"sum", "product"}) {
+    for (const char* sampler : {"iid", "orthogonal", "quasi_monte_carlo", "structured"}) {
+      EXPECT_EQ(message_of(name, "gaussian", sampler), "") << name << " " << sampler;
+      EXPECT_EQ(message_of(name, "arc_cosine", sampler), "") << name << " " << sampler;
+    }
+    for (const char* sampler : {"orthogonal", "structured"}) {
+      EXPECT_TRUE(absl::StrContains(message_of(name, "polynomial", sampler),
+                                    "those that do: iid, quasi_monte_carlo"));
+    }
+  }
+  // The factors of a product share the dimensions of a net, of the terms of a sum each has all.
+  EXPECT_EQ(message_of("sum", "gaussian", "quasi_monte_carlo", 3666), "");
+  EXPECT_EQ(message_of("product", "gaussian", "quasi_monte_carlo", 1832), "");
+  EXPECT_TRUE(absl::StrContains(message_of("product", "gaussian", "quasi_monte_carlo", 1833),
+                                "at most 1832"));
+  // Its filter, 1 x 3 or 3 x 3, and at most as many places as inputs.
+  config.kernel = Leaf("convolution");
+  config.sampler = "quasi_monte_carlo";
+  config.dimension = 3663;
+  EXPECT_EQ(FieldOf(config), "");
+  config.kernel.parameters["height"] = 3;
+  config.dimension = 3657;
+  EXPECT_EQ(FieldOf(config), "");
+  config.dimension = 3660;
+  EXPECT_EQ(FieldOf(config), "sampler");
+  config.sampler = "structured";
+  std::string message;
+  EXPECT_EQ(FieldOf(config, &message), "sampler");
+  EXPECT_TRUE(absl::StrContains(message, "iid, orthogonal, quasi_monte_carlo")) << message;
 }
 
 TEST(ChooseKernel, GivesEachTermItsOwnMedianDistance) {

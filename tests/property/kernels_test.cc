@@ -93,8 +93,8 @@ std::vector<Variant> Variants(const Setting& setting) {
   for (const SamplerEntry& sampler : SamplerRegistry()) {
     Variant variant = {absl::StrCat(setting.name, " ", sampler.doc.name),
                        setting.kernel->features()};
-    if (!sampler.applies(variant.spec)) continue;
-    variant.spec.sampler = sampler.sampler;
+    if (!SamplerApplies(sampler, variant.spec)) continue;
+    variant.spec = Sampled(variant.spec, sampler);
     variant.widens = !sampler.fixes_dimension;
     variants.push_back(variant);
     if (!variant.spec.takes_pairs()) continue;

@@ -19,6 +19,7 @@
 #include "core/feature/random_feature_map.h"
 #include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
+#include "tests/support/compositions.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -115,7 +116,7 @@ TEST(QuasiMonteCarlo, TheFirstTwoDimensionsFillBoxes) {
   const auto rows = Frequencies(spec, 1, 256);
   std::set<std::pair<size_t, size_t>> boxes;
   for (size_t panel = 0; panel < 16; ++panel) {
-    RadiusCells(kSeed, panel, radii);
+    RadiusCells(spec, kSeed, panel, radii);
     for (size_t l = 0; l < kPanelWidth; ++l) {
       const double u =
           0.5 * std::erfc(-rows[panel * kPanelWidth + l][0] * kTurn / std::numbers::sqrt2);
@@ -159,6 +160,57 @@ TEST(Structured, FeaturesAreThoseOfTheFrequenciesWrittenOut) {
         EXPECT_EQ(got, first) << dim << " " << target;
       }
       UseSimdTarget("");
+    }
+  }
+}
+
+FeatureSpec SampledSpec(const Kernel& kernel, const std::string& sampler, bool pairs) {
+  const SamplerEntry& entry = *FindSampler(sampler);
+  FeatureSpec spec = Sampled(kernel.features(), entry);
+  EXPECT_EQ(spec.sampler, entry.sampler);
+  spec.pairs = pairs;
+  return spec;
+}
+
+// Kernels with k(x, x) = 1 of 16 inputs, at a bandwidth of about 1.
+std::unique_ptr<const Kernel> Composed(const std::string& name) {
+  ComponentConfig config = {name, {{"bandwidth", 1}}};
+  if (name == "product") {
+    // Together a Gaussian of bandwidth 1.
+    config.terms = {{1, Leaf("gaussian", 1.25)}, {1, Leaf("gaussian", 5.0 / 3)}};
+  } else if (name == "sum") {
+    config.terms = {{0.5, Leaf("gaussian", 1)}, {0.5, Leaf("matern", 1)}};
+  } else if (name == "convolution") {
+    config.parameters = {{"height", 4}, {"width", 4}, {"bandwidth", 1}};
+  }
+  auto kernel = MakeKernel(*CompleteKernel(config));
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  return *std::move(kernel);
+}
+
+TEST(StructuredComposition, FeaturesAreThoseOfTheFrequenciesWrittenOut) {
+  constexpr size_t kRows = 5, kPanels = 61, kDim = 33;
+  ComponentConfig nested = {"sum", {{"bandwidth", 2}}};
+  nested.terms = {{0.5, Leaf("gaussian", 1)}, {2, Leaf("laplacian", 3)}, {1, Leaf("matern", 2)}};
+  ComponentConfig product = {"product", {{"bandwidth", 1}}};
+  product.terms = {{1, Leaf("gaussian", 2)}, {1, nested}, {1, Leaf("cauchy", 4)}};
+  Random random(kSeed);
+  std::vector<float> x(kRows * kDim), expected(kPanels * kRows * kPanelWidth), got = expected;
+  for (float& v : x) v = static_cast<float>(random.Normal() / 6);
+  const ConstMatrixView rows(x.data(), kRows, kDim);
+  for (const ComponentConfig& config : {nested, product}) {
+    const auto kernel = *MakeKernel(*CompleteKernel(config));
+    for (const bool pairs : {false, true}) {
+      const FeatureSpec spec = SampledSpec(*kernel, "structured", pairs);
+      FeatureCacheBudget budget(1 << 24);
+      const auto map = MakeFeatureMap(spec, kSeed, kDim, 4096, &budget);
+      map->AsRandom()->Features(rows, 0.7f, 3, kPanels, expected.data());
+      map->Features(rows, 0.7f, 3, kPanels, got.data());
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_NEAR(got[i], expected[i], 1e-3) << config.name << " " << pairs << " " << i;
+      }
+      EXPECT_EQ(budget.used(), map->cached_bytes());
+      EXPECT_GT(map->cached_bytes(), 0);
     }
   }
 }
@@ -224,6 +276,33 @@ TEST(EverySampler, HasTheErrorThatTheReadmeOfCoreFeatureStates) {
             << name << " at " << distance << " seed " << kSeed;
       }
       std::printf("%s %s:%s\n", name.c_str(), pairs ? "pairs" : "single", line.c_str());
+    }
+  }
+}
+
+// What is gained term by term is not lost in the composition, nor in the filters of a convolution.
+TEST(EverySampler, IsNotWorseInACompositionThanTheReadmeOfCoreFeatureStates) {
+  const std::map<std::string, std::map<std::string, double>> bounds = {
+      {"product",
+       {{"iid", 1.2}, {"orthogonal", 0.7}, {"quasi_monte_carlo", 0.35}, {"structured", 2}}},
+      {"sum", {{"iid", 1.2}, {"orthogonal", 0.7}, {"quasi_monte_carlo", 0.45}, {"structured", 2}}},
+      {"convolution", {{"iid", 1.2}, {"orthogonal", 1.2}, {"quasi_monte_carlo", 1.2}}}};
+  for (const auto& [name, samplers] : bounds) {
+    const auto kernel = Composed(name);
+    for (const SamplerEntry& sampler : SamplerRegistry()) {
+      const std::string text(sampler.doc.name);
+      EXPECT_EQ(SamplerApplies(sampler, kernel->features()), samplers.contains(text));
+      if (!samplers.contains(text)) continue;
+      std::string line;
+      for (const double distance : {0.5, 1.0, 2.0, 3.0}) {
+        const double error = RelativeError(SampledSpec(*kernel, text, true), *kernel, distance);
+        char number[32];
+        std::snprintf(number, sizeof number, " %.3f", error);
+        line += number;
+        EXPECT_LE(error, distance <= 1 ? samplers.at(text) : 2.2)
+            << name << " " << text << " at " << distance << " seed " << kSeed;
+      }
+      std::printf("%s %s:%s\n", name.c_str(), text.c_str(), line.c_str());
     }
   }
 }

@@ -33,6 +33,8 @@ inline ComponentConfig Named(absl::string_view name) {
 inline std::vector<ComponentConfig> Compositions(absl::string_view name) {
   ComponentConfig nested = {"sum", {}, {{2, Leaf("gaussian", 0.7)}, {1, Leaf("cauchy", 2)}}};
   nested.parameters["bandwidth"] = 1.5;
+  ComponentConfig smooth = Leaf("matern", 3);
+  smooth.parameters["nu"] = 6;
   std::vector<TermList<ComponentTerm>> all;
   if (name == "sum") {
     all = {{{0.5, Leaf("gaussian", 1)}, {2, Leaf("polynomial", 2)}},
@@ -42,6 +44,7 @@ inline std::vector<ComponentConfig> Compositions(absl::string_view name) {
            {{3, Leaf("chi2", 1)}, {1, Leaf("skewed_chi2", 1)}}};
   } else {
     all = {{{1, Leaf("gaussian", 1.3)}, {1, Leaf("laplacian", 4)}},
+           {{1, smooth}, {1, smooth}},
            {{1, Leaf("gaussian", 1.3)}, {1, Leaf("polynomial", 2)}, {1, Leaf("cauchy", 3)}},
            {{1, nested}, {1, Leaf("gaussian", 2)}},
            {{1, nested}, {1, Leaf("arc_cosine", 1.2)}},
