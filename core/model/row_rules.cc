@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   if (!made_kernel.ok()) return made_kernel.status();
   rules->kernel_ = *std::move(made_kernel);
   rules->hashed_ = config.hashed;
+  rules->variance_ = config.variance.method != VarianceMethod::kNone;
   rules->sampler_ = FindSampler(config.sampler);
   if (rules->sampler_ == nullptr) {
     return InvalidField("sampler",
@@ -189,6 +190,12 @@ absl::Status RowRules::CheckNumbers(absl::string_view model, const TargetView& t
   if (values.empty() || values.size() > kMaxTargets) {
     return InvalidField(whole, absl::StrCat("model \"", model, "\": the row has ", values.size(),
                                             " targets; expected 1 to ", kMaxTargets));
+  }
+  if (variance_ && targets == 0 && values.size() != 1) {
+    return InvalidField(
+        whole, absl::StrCat("model \"", model, "\": the row has ", values.size(),
+                            " targets; a model with a variance method takes 1. Send one, or create "
+                            "the model without variance, or one model for each target"));
   }
   if (targets != 0 && values.size() != targets) {
     return InvalidField(

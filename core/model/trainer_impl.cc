@@ -119,9 +119,8 @@ absl::Status Trainer::Impl::CheckWarmState() const {
                                              state_.target_offsets.size() != state_.num_outputs)) {
     return damaged("target scales have the wrong size");
   }
-  if (config_.variance.method != VarianceMethod::kNone &&
-      !(state_.variance_bandwidth >= kSmallestBandwidth &&
-        used.contains(state_.variance_generation))) {
+  if (has_variance() && !(state_.variance_bandwidth >= kSmallestBandwidth &&
+                          used.contains(state_.variance_generation))) {
     return damaged("kernel of the variance is missing");
   }
   const size_t values = PanelsFor(state_.num_features) * state_.num_outputs * kPanelWidth;
@@ -138,8 +137,7 @@ absl::Status Trainer::Impl::CheckWarmState() const {
     generation->second = true;
   }
   for (const auto& [id, is_used] : used) {
-    const bool for_variance =
-        config_.variance.method != VarianceMethod::kNone && id == state_.variance_generation;
+    const bool for_variance = has_variance() && id == state_.variance_generation;
     if (!is_used && !for_variance) return damaged("generation has no candidate");
   }
   if (state_.candidates.empty()) return damaged("candidates are missing");
@@ -169,7 +167,7 @@ absl::Status Trainer::Impl::BuildWarmParts() {
 }
 
 void Trainer::Impl::MakeVariance() {
-  if (config_.variance.method == VarianceMethod::kNone || state_.num_outputs != 1) return;
+  if (!has_variance()) return;
   variance_ = std::make_unique<VarianceEstimator>(config_, state_.target_scales[0]);
 }
 

@@ -125,6 +125,11 @@ class Trainer::Impl {
 
   bool keeps_average() const { return config_.averaging != Averaging::kLast; }
   bool keeps_recent() const;
+  // Several targets have none: the door refuses them where the config asks for a variance, but logs
+  // and checkpoints from before it did still load.
+  bool has_variance() const {
+    return config_.variance.method != VarianceMethod::kNone && state_.num_outputs == 1;
+  }
   // New rows do not look like those that predictions are for.
   bool is_ordered() const {
     return config_.replay.order == StreamOrder::kOrdered && *config_.replay.ratio > 0;

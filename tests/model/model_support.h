@@ -54,6 +54,18 @@ inline SampleBatch MakeRows(const std::string& loss, size_t count, size_t dim, u
   return rows;
 }
 
+// The same rows with as many targets: the first as it is, the others its square, its cube, ...
+inline SampleBatch WithTargets(const SampleBatch& rows, size_t targets) {
+  SampleBatch out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    out.AppendRow(rows, i);
+    std::vector<double> values(targets, rows.target(i).value);
+    for (size_t k = 1; k < targets; ++k) values[k] *= values[k - 1];
+    out.SetTargets(values);
+  }
+  return out;
+}
+
 inline std::unique_ptr<Trainer> MakeTrainer(const ModelConfig& config,
                                             Executor& executor = Inline(),
                                             FeatureCacheBudget* budget = nullptr) {

@@ -49,9 +49,14 @@ ModelConfig FullConfig(const std::string& loss) {
 
 TEST(Race, IsTheSameAfterSaveAndRestoreAnywhere) {
   constexpr size_t kRows = 4608;  // two generations, all prunings, the shadow
-  for (const std::string loss : {"square", "softmax"}) {
-    const ModelConfig config = FullConfig(loss);
-    const SampleBatch rows = MakeRows(loss, kRows, kDim, 5);
+  for (const std::string problem : {"square", "softmax", "targets"}) {
+    const std::string loss = problem == "targets" ? "square" : problem;
+    ModelConfig config = FullConfig(loss);
+    SampleBatch rows = MakeRows(loss, kRows, kDim, 5);
+    if (problem == "targets") {
+      config.variance.method = VarianceMethod::kNone;
+      rows = WithTargets(rows, 2);
+    }
     auto undisturbed = MakeTrainer(config);
     Feed(*undisturbed, config, rows, 0, kRows);
     const auto expected = undisturbed->MakeSnapshot()->fingerprint();
@@ -62,12 +67,12 @@ TEST(Race, IsTheSameAfterSaveAndRestoreAnywhere) {
       ASSERT_TRUE(restored.ok()) << restored.status() << " at " << stop;
       EXPECT_EQ(Scores(**restored, rows), Scores(*trainer, rows));
       Feed(**restored, config, rows, stop, kRows);
-      EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected) << loss << " at " << stop;
+      EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected) << problem << " at " << stop;
       const Ref<Snapshot> one = undisturbed->MakeSnapshot(), other = (*restored)->MakeSnapshot();
       EXPECT_EQ(one->validation().total.loss, other->validation().total.loss);
       EXPECT_EQ(one->validation().recent.loss, other->validation().recent.loss);
       EXPECT_EQ(one->drift_reports(), other->drift_reports());
-      ASSERT_EQ(one->has_uncertainty(), loss == "square");
+      ASSERT_EQ(one->has_uncertainty(), problem == "square");
       if (!one->has_uncertainty()) continue;
       std::vector<RowUncertainty> a(rows.size()), b(rows.size());
       one->Assess(rows, Inline(), a.data());

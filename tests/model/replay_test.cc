@@ -150,6 +150,30 @@ INSTANTIATE_TEST_SUITE_P(Problems, Replay,
                                          Problem{"softmax", "newest_block"}),
                          [](const auto& p) { return p.param.loss + "_" + p.param.rule; });
 
+// With a variance: what older versions stored, whose door let such rows in.
+TEST(SeveralTargets, AreTheSameAfterSaveAndRestoreAnywhere) {
+  const SampleBatch rows = WithTargets(MakeRows("square", kRows, kDim, 5), 3);
+  for (const VarianceMethod method : {VarianceMethod::kNone, VarianceMethod::kExact,
+                                      VarianceMethod::kOperator, VarianceMethod::kQuantilePair}) {
+    ModelConfig config = SmallConfig("square");
+    config.variance.method = method;
+    auto undisturbed = MakeTrainer(config);
+    Feed(*undisturbed, config, rows, 0, kRows);
+    const Ref<Snapshot> expected = undisturbed->MakeSnapshot();
+    EXPECT_EQ(expected->num_outputs(), 3u);
+    EXPECT_FALSE(expected->has_uncertainty());
+    for (const size_t stop : {32, 64, 320, 480}) {
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, rows, 0, stop);
+      auto restored = Trainer::Restore(config, trainer->Save(), {&Inline(), nullptr});
+      ASSERT_TRUE(restored.ok()) << restored.status() << " at " << stop;
+      Feed(**restored, config, rows, stop, kRows);
+      EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected->fingerprint()) << stop;
+      EXPECT_EQ(Scores(**restored, rows), Scores(*undisturbed, rows)) << stop;
+    }
+  }
+}
+
 // Compositions: maps of several terms that share a cache, and parameters of terms in the state.
 TEST(Composition, IsTheSameWithAnyFeatureCacheAndAfterARestore) {
   for (const ComponentConfig& kernel :

@@ -152,6 +152,23 @@ TEST(RowRules, EveryRowHasAsManyTargetsAsTheFirst) {
   EXPECT_EQ(RowRules::NumTargets(TargetView::Number(1)), 1u);
 }
 
+TEST(RowRules, RefuseSeveralTargetsWhereAVarianceIsWanted) {
+  const std::vector<double> one = {1}, two = {1, 2};
+  for (const VarianceMethod method : {VarianceMethod::kExact, VarianceMethod::kQuantilePair}) {
+    ModelConfig config = SmallConfig("square");
+    config.variance.method = method;
+    const auto rules = RowRules::Create(config);
+    ASSERT_TRUE(rules.ok());
+    EXPECT_TRUE((*rules)->CheckTarget("m", TargetView::Vector(one), 1, 0, {}).ok());
+    const absl::Status status = (*rules)->CheckTarget("m", TargetView::Vector(two), 1, 0, {});
+    EXPECT_EQ(FieldPathOf(status), "vector");
+    EXPECT_TRUE(absl::StrContains(status.message(), "has 2 targets; a model with a variance"))
+        << status;
+    // What older versions took goes on.
+    EXPECT_TRUE((*rules)->CheckTarget("m", TargetView::Vector(two), 1, 2, {}).ok());
+  }
+}
+
 TEST(LabelTable, NumbersOfABinaryModelKeepTheirSign) {
   const ModelConfig config = SmallConfig("logistic");
   for (const double first : {1.0, -1.0, 0.0}) {
