@@ -9,6 +9,12 @@
 #include "core/feature/structured_composition.h"
 
 namespace kernelstream {
+namespace {
+
+// Features that are written before they are summed: half of a second-level cache.
+constexpr size_t kHotFeatureFloats = size_t{1} << 16;
+
+}  // namespace
 
 bool FeatureCacheBudget::TryTake(int64_t bytes) {
   int64_t left = left_.load(std::memory_order_relaxed);
@@ -23,23 +29,35 @@ void FeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t first_
   FeaturesAt(x, {&inverse_bandwidth, 1}, first_panel, num_panels, {&out, 1});
 }
 
-void FeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
-                         size_t num_panels, const float* coefficients, size_t num_outputs,
-                         double* sums) const {
+void FeatureMap::AddChunkSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
+                              size_t num_panels, size_t panels_per_chunk, const float* coefficients,
+                              size_t num_outputs, double* sums) const {
   thread_local std::vector<float> features;
   thread_local std::vector<double> block_sums;
-  const size_t panel_floats = x.rows * kPanelWidth, count = x.rows * num_outputs;
-  const size_t longest = PanelsAtATime();
-  features.resize(std::max(features.size(), std::min(longest, num_panels) * panel_floats));
-  block_sums.resize(std::max(block_sums.size(), count));
-  for (size_t first = 0; first < num_panels; first += longest) {
-    const size_t panels = std::min(longest, num_panels - first);
-    Features(x, inverse_bandwidth, first_block * kPanelsPerBlock + first, panels, features.data());
-    for (size_t p = 0; p < panels; p += kPanelsPerBlock) {
-      FeatureSums(features.data() + p * panel_floats, std::min(kPanelsPerBlock, panels - p), x.rows,
-                  coefficients + (first + p) * num_outputs * kPanelWidth, num_outputs,
-                  block_sums.data());
-      for (size_t i = 0; i < count; ++i) sums[i] += block_sums[i];
+  if (num_panels == 0) return;
+  const size_t longest = std::min(PanelsAtATime(), num_panels);
+  size_t rows = x.rows;
+  if (x.sparse == nullptr) {
+    const size_t hot = kHotFeatureFloats / (longest * kPanelWidth);
+    rows = std::min(rows, std::max<size_t>(hot, 1));
+  }
+  features.resize(std::max(features.size(), longest * rows * kPanelWidth));
+  block_sums.resize(std::max(block_sums.size(), rows * num_outputs));
+  for (size_t row = 0; row < x.rows; row += rows) {
+    const size_t count = std::min(rows, x.rows - row);
+    const InputsView some = x.sparse == nullptr ? InputsView(x.dense.Rows(row, count)) : x;
+    for (size_t first = 0; first < num_panels; first += longest) {
+      const size_t panels = std::min(longest, num_panels - first);
+      Features(some, inverse_bandwidth, first_block * kPanelsPerBlock + first, panels,
+               features.data());
+      for (size_t p = 0; p < panels; p += kPanelsPerBlock) {
+        FeatureSums(
+            features.data() + p * count * kPanelWidth, std::min(kPanelsPerBlock, panels - p), count,
+            coefficients + (first + p) * num_outputs * kPanelWidth, num_outputs, block_sums.data());
+        const size_t chunk = (first + p) / panels_per_chunk;
+        double* const to = sums + (chunk * x.rows + row) * num_outputs;
+        for (size_t i = 0; i < count * num_outputs; ++i) to[i] += block_sums[i];
+      }
     }
   }
 }

@@ -54,10 +54,18 @@ class FeatureMap {
   // block by block as FeatureSums defines it; the last block may be cut. x: scaled rows, dense
   // ones [rows, input_dim]. coefficients: from the first block's first panel, [panel][output][16].
   // sums: [rows][num_outputs], added to in block order.
+  void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
+               const float* coefficients, size_t num_outputs, double* sums) const {
+    AddChunkSums(x, inverse_bandwidth, first_block, num_panels, num_panels, coefficients,
+                 num_outputs, sums);
+  }
+
+  // The same for one chunk of panels_per_chunk panels, whole blocks of them, after the other: sums
+  // is [chunk][rows][num_outputs], each bit-equal to what AddSums gives for it.
   // As it stands: of features that are written to memory first, for forms no fused loop knows.
-  virtual void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
-                       size_t num_panels, const float* coefficients, size_t num_outputs,
-                       double* sums) const;
+  virtual void AddChunkSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
+                            size_t num_panels, size_t panels_per_chunk, const float* coefficients,
+                            size_t num_outputs, double* sums) const;
 
   // Features of panels [first_panel, first_panel + num_panels). out: [panel][row][16].
   virtual void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel,

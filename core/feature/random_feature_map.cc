@@ -203,9 +203,10 @@ void RandomFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_b
   });
 }
 
-void RandomFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
-                               size_t num_panels, const float* coefficients, size_t num_outputs,
-                               double* sums) const {
+void RandomFeatureMap::AddChunkSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
+                                    size_t num_panels, size_t panels_per_chunk,
+                                    const float* coefficients, size_t num_outputs,
+                                    double* sums) const {
   const float scale = Scale(inverse_bandwidth);
   const ConstMatrixView z = x.sparse != nullptr ? x.dense : Transformed(x.dense, scale);
   const size_t count = x.rows * num_outputs;
@@ -230,7 +231,8 @@ void RandomFeatureMap::AddSums(InputsView x, float inverse_bandwidth, uint64_t f
       FeatureSums(features.data(), in_block, x.rows, block_coefficients, num_outputs,
                   block_sums.data());
     }
-    for (size_t i = 0; i < count; ++i) sums[i] += block_sums[i];
+    double* const to = sums + p / panels_per_chunk * count;
+    for (size_t i = 0; i < count; ++i) to[i] += block_sums[i];
   }
 }
 

@@ -35,8 +35,9 @@ class RandomFeatureMap final : public FeatureMap {
 
   std::shared_ptr<const FeatureMap> Widen(size_t input_dim, bool keep) const override;
   // Fused where a block is kept, unless a sum of kernels has weights that do not add up to 1.
-  void AddSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
-               const float* coefficients, size_t num_outputs, double* sums) const override;
+  void AddChunkSums(InputsView x, float inverse_bandwidth, uint64_t first_block, size_t num_panels,
+                    size_t panels_per_chunk, const float* coefficients, size_t num_outputs,
+                    double* sums) const override;
   void Features(InputsView x, float inverse_bandwidth, uint64_t first_panel, size_t num_panels,
                 float* out) const override;
   // The projections are computed once where the form allows it.

@@ -25,12 +25,21 @@ struct FeatureChunk {
 class FeatureChunks {
  public:
   static constexpr size_t kPanelsPerChunk = 4 * kPanelsPerBlock;
+  static constexpr size_t kMostTogether = 16;
+
+  // Chunks whose features are best made by one call, where those of `panels_at_a_time` panels share
+  // work (FeatureMap::PanelsAtATime): at most kMostTogether, which bounds the memory.
+  static size_t Together(size_t panels_at_a_time) {
+    return std::clamp<size_t>(panels_at_a_time / kPanelsPerChunk, 1, kMostTogether);
+  }
 
   explicit FeatureChunks(uint64_t num_features) : panels_(PanelsFor(num_features)) {}
   size_t size() const { return (panels_ + kPanelsPerChunk - 1) / kPanelsPerChunk; }
-  FeatureChunk operator[](size_t i) const {
+  FeatureChunk operator[](size_t i) const { return Run(i, 1); }
+  // The panels of `count` chunks from chunk i on, or of all that there are.
+  FeatureChunk Run(size_t i, size_t count) const {
     const size_t first = i * kPanelsPerChunk;
-    return {first, std::min(kPanelsPerChunk, panels_ - first)};
+    return {first, std::min(count * kPanelsPerChunk, panels_ - first)};
   }
 
  private:

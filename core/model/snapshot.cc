@@ -95,6 +95,7 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
       dimension > features_->input_dim() ? features_->Widen(dimension, /*keep=*/false) : features_;
 
   const FeatureChunks chunks(num_features_);
+  const size_t together = FeatureChunks::Together(features->PanelsAtATime());
   const auto inverse_bandwidth = static_cast<float>(inverse_bandwidth_);
   const size_t tiles = (rows.size() + kRowsPerTile - 1) / kRowsPerTile;
   executor.ParallelFor(tiles, [&](size_t tile) {
@@ -105,13 +106,16 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
     TakeInputs(rows, first, count, dimension, *metric_, inputs);
     double* const scores = out + first * outputs;
     std::fill(scores, scores + count * outputs, 0.0);
-    for (size_t c = 0; c < chunks.size(); ++c) {
-      const FeatureChunk chunk = chunks[c];
-      sums.assign(count * outputs, 0.0);
-      features->AddSums(
-          inputs.x, inverse_bandwidth, chunk.first_panel / kPanelsPerBlock, chunk.num_panels,
-          coefficients_.data() + chunk.first_panel * outputs * kPanelWidth, outputs, sums.data());
-      for (size_t i = 0; i < count * outputs; ++i) scores[i] += sums[i];
+    sums.resize(std::max(sums.size(), together * count * outputs));
+    for (size_t c = 0; c < chunks.size(); c += together) {
+      const FeatureChunk run = chunks.Run(c, together);
+      const size_t num_sums = std::min(together, chunks.size() - c) * count * outputs;
+      std::fill_n(sums.begin(), num_sums, 0.0);
+      features->AddChunkSums(inputs.x, inverse_bandwidth, run.first_panel / kPanelsPerBlock,
+                             run.num_panels, FeatureChunks::kPanelsPerChunk,
+                             coefficients_.data() + run.first_panel * outputs * kPanelWidth,
+                             outputs, sums.data());
+      for (size_t i = 0; i < num_sums; ++i) scores[i % (count * outputs)] += sums[i];
     }
     for (size_t i = 0; i < count * outputs; ++i) {
       scores[i] = coefficient_scale_ * scores[i] + constant_[i % outputs];

@@ -260,37 +260,52 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   std::vector<std::vector<double>> last(chunks.size() * candidates),
       average(chunks.size() * candidates);
   std::vector<std::vector<float>> grams(chunks.size() * bandwidths);
-  options_.executor->ParallelFor(chunks.size(), [&](size_t i) {
+  // Sums of chunk i of the features of a stream, whose first bandwidth is number `next`.
+  const auto sum_chunk = [&](const StreamWork& stream, size_t next, size_t i,
+                             std::span<float* const> out) {
     const FeatureChunk chunk = chunks[i];
     const size_t offset = chunk.first_panel * outputs * kPanelWidth;
+    for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
+      std::vector<const float*> coefficients;
+      std::vector<std::vector<double>*> sums;
+      for (const size_t c : stream.bandwidths[b].candidates) {
+        coefficients.push_back(state_.candidates[c].last.values.data() + offset);
+        sums.push_back(&last[i * candidates + c]);
+        if (!with_averages) continue;
+        coefficients.push_back(state_.candidates[c].average.values.data() + offset);
+        sums.push_back(&average[i * candidates + c]);
+      }
+      SumTogether(out[b], chunk.num_panels, rows, coefficients, outputs, sums);
+      if (in_gram(stream.bandwidths[b], i)) {
+        std::vector<float>& gram = grams[i * bandwidths + next];
+        gram.resize(rows * rows);
+        FeatureGram(out[b], chunk.num_panels, rows, gram.data());
+      }
+      ++next;
+    }
+  };
+  const size_t together =
+      work.streams.empty()
+          ? 1
+          : FeatureChunks::Together(work.streams[0].stream->features->PanelsAtATime());
+  options_.executor->ParallelFor((num_chunks + together - 1) / together, [&](size_t unit) {
+    const size_t first = unit * together, end = std::min(first + together, num_chunks);
+    const FeatureChunk run = chunks.Run(first, together);
     size_t next = 0;
     for (const StreamWork& stream : work.streams) {
       auto& scratch =
-          ThreadFeatures(stream.bandwidths.size(), keep ? 0 : chunk.num_panels * panel_floats);
+          ThreadFeatures(stream.bandwidths.size(), keep ? 0 : run.num_panels * panel_floats);
       std::vector<float*> out;
       for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
         float* kept = stream.bandwidths[b].features;
-        out.push_back(keep ? kept + chunk.first_panel * panel_floats : scratch[b].data());
+        out.push_back(keep ? kept + run.first_panel * panel_floats : scratch[b].data());
       }
-      MaskedFeatures(stream, chunk.first_panel, chunk.num_panels, 0, num_features, out);
-      for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
-        std::vector<const float*> coefficients;
-        std::vector<std::vector<double>*> sums;
-        for (const size_t c : stream.bandwidths[b].candidates) {
-          coefficients.push_back(state_.candidates[c].last.values.data() + offset);
-          sums.push_back(&last[i * candidates + c]);
-          if (!with_averages) continue;
-          coefficients.push_back(state_.candidates[c].average.values.data() + offset);
-          sums.push_back(&average[i * candidates + c]);
-        }
-        SumTogether(out[b], chunk.num_panels, rows, coefficients, outputs, sums);
-        if (in_gram(stream.bandwidths[b], i)) {
-          std::vector<float>& gram = grams[i * bandwidths + next];
-          gram.resize(rows * rows);
-          FeatureGram(out[b], chunk.num_panels, rows, gram.data());
-        }
-        ++next;
+      MaskedFeatures(stream, run.first_panel, run.num_panels, 0, num_features, out);
+      for (size_t i = first; i < end; ++i) {
+        sum_chunk(stream, next, i, out);
+        for (float*& features : out) features += chunks[i].num_panels * panel_floats;
       }
+      next += stream.bandwidths.size();
     }
   });
 

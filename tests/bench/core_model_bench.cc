@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "core/feature/feature_map.h"
+#include "core/model/feature_chunks.h"
 #include "core/model/trainer.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/random.h"
@@ -161,6 +163,54 @@ void Evaluate(benchmark::State& state) {
   }
 }
 BENCHMARK(Evaluate)->UseManualTime()->ArgNames({"dim", "rows"})->ArgsProduct({{54, 123}, {1, 256}});
+
+// Scores of wide inputs: structured frequencies beside independent ones that are read from memory.
+// Gaussian kernel, pairs, 65 536 features, as Snapshot::Score asks for them; the least time of a
+// row is the arithmetic at the peak or, for independent frequencies, reading them, whichever is
+// more.
+void EvaluateWide(benchmark::State& state) {
+  constexpr size_t kDim = 784, kFeatures = 65536;
+  const auto rows = static_cast<size_t>(state.range(0));
+  FeatureSpec spec;
+  spec.pairs = true;
+  if (state.range(1) != 0) spec.sampler = Sampler::kStructured;
+  FeatureCacheBudget budget(int64_t{1} << 30);
+  const auto map = MakeFeatureMap(spec, kSeed, kDim, kFeatures, &budget);
+  Random random(kSeed);
+  std::vector<float> x(rows * kDim), coefficients(kFeatures);
+  for (float& value : x) value = static_cast<float>(random.Normal() / 28);
+  for (float& value : coefficients) value = static_cast<float>(random.Normal());
+  const FeatureChunks chunks(kFeatures);
+  const size_t together = FeatureChunks::Together(map->PanelsAtATime());
+  std::vector<double> sums(together * rows);
+  double best = 1e9;
+  for (auto _ : state) {
+    const double start = bench::ThreadSeconds();
+    for (size_t c = 0; c < chunks.size(); c += together) {
+      const FeatureChunk run = chunks.Run(c, together);
+      map->AddChunkSums(ConstMatrixView(x.data(), rows, kDim), 1, run.first_panel / kPanelsPerBlock,
+                        run.num_panels, FeatureChunks::kPanelsPerChunk,
+                        coefficients.data() + run.first_panel * kPanelWidth, 1, sums.data());
+    }
+    benchmark::DoNotOptimize(sums.data());
+    const double seconds = bench::ThreadSeconds() - start;
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  const double cells = static_cast<double>(rows) * kFeatures;
+  const auto bytes = static_cast<size_t>(map->cached_bytes());
+  const double reading = static_cast<double>(bytes) / bench::ReadBandwidth(bytes);
+  const double terms = state.range(1) != 0 ? 2 * 10.0 : 1.0 * kDim;
+  const double arithmetic = Peak() > 0 ? cells * (terms + kCosineFlops + 2) / Peak() : 0;
+  state.counters["us_per_row"] = 1e6 * best / static_cast<double>(rows);
+  state.counters["ns_per_feature"] = 1e9 * best / cells;
+  state.counters["kept_MB"] = 1e-6 * static_cast<double>(bytes);
+  state.counters["of_limit"] = std::max(reading, arithmetic) / best;
+}
+BENCHMARK(EvaluateWide)
+    ->UseManualTime()
+    ->ArgNames({"rows", "structured"})
+    ->ArgsProduct({{1, 64}, {0, 1}});
 
 void MakeSnapshot(benchmark::State& state) {
   const auto labels = static_cast<size_t>(state.range(0));
