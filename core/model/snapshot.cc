@@ -127,29 +127,36 @@ TargetScaling Snapshot::ScalingOf(size_t k) const {
   return k < resolved_.targets.size() ? resolved_.targets[k] : TargetScaling();
 }
 
+size_t Snapshot::LabelOf(std::span<const double> scores) const {
+  if (loss_->task() == Task::kBinary) return scores[0] > 0 ? 1 : 0;
+  return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+}
+
+void Snapshot::ProbabilitiesOf(std::span<const double> scores, std::span<double> out) const {
+  loss_->Probabilities(scores, out);
+}
+
+double Snapshot::ValueOf(std::span<const double> scores, size_t k) const {
+  // Novelty: below 0 for novel rows. Density ratios: log p / q.
+  if (loss_->task() != Task::kRegression) return scores[k] - threshold_;
+  const TargetScaling scaling = ScalingOf(k);
+  return scores[k] * scaling.scale + scaling.offset;
+}
+
 Prediction Snapshot::Link(std::span<const double> scores) const {
   Prediction prediction;
   prediction.scores.assign(scores.begin(), scores.end());
+  prediction.value = ValueOf(scores, 0);
   if (loss_->task() == Task::kRegression) {
-    for (size_t k = 0; k < scores.size(); ++k) {
-      const TargetScaling scaling = ScalingOf(k);
-      prediction.values.push_back(scores[k] * scaling.scale + scaling.offset);
-    }
-    prediction.value = prediction.values[0];
+    for (size_t k = 0; k < scores.size(); ++k) prediction.values.push_back(ValueOf(scores, k));
     return prediction;
   }
-  prediction.value = scores[0] - threshold_;  // below 0: novel; density ratios: log p / q
   if (!HasLabels(loss_->task())) return prediction;
-  size_t best = 0;
-  if (loss_->task() == Task::kBinary) {
-    best = scores[0] > 0 ? 1 : 0;
-  } else {
-    best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-  }
+  const size_t best = LabelOf(scores);
   if (best < labels().size()) prediction.label = labels()[best];
   if (loss_->has_probabilities() && !labels().empty()) {
     prediction.probabilities.resize(labels().size());
-    loss_->Probabilities(scores, prediction.probabilities);
+    ProbabilitiesOf(scores, prediction.probabilities);
   }
   return prediction;
 }

@@ -78,6 +78,13 @@ class Snapshot final : public RefCounted {
   size_t num_outputs() const { return num_outputs_; }
   // Scores of one row -> what a user reads (label, probabilities, value in target units).
   Prediction Link(std::span<const double> scores) const;
+  // Link's parts, without its allocations. Models with labels: index of the label, which may be one
+  // that labels() does not have yet.
+  size_t LabelOf(std::span<const double> scores) const;
+  // loss().has_probabilities() and labels() is not empty: out: [labels().size()].
+  void ProbabilitiesOf(std::span<const double> scores, std::span<double> out) const;
+  // Models without labels: the value, of target k where there are several (target units).
+  double ValueOf(std::span<const double> scores, size_t k) const;
 
   ModelPhase phase() const { return phase_; }
   uint64_t step() const { return step_; }
