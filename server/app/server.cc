@@ -189,6 +189,7 @@ void Server::Stop() {
   if (std::exchange(p.stopped, true)) return;
   if (p.health != nullptr) p.health->BeginDrain();
   if (p.updates != nullptr) p.updates->BeginDrain();
+  if (p.predictions != nullptr) p.predictions->BeginDrain();
   if (p.registry != nullptr) {
     if (p.grpc != nullptr) p.registry->Drain(p.options.shutdown_grace);
     p.registry->Stop();

@@ -1,18 +1,14 @@
 #include "server/service/prediction_service.h"
 
-#include <algorithm>
-#include <atomic>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "core/base/field_error.h"
-#include "grpcpp/alarm.h"
-#include "server/service/append_wire.h"
+#include "server/service/predict_job.h"
+#include "server/service/predict_stream.h"
 #include "server/service/scoring.h"
 #include "server/service/status_mapping.h"
 #include "server/service/wire_bytes.h"
@@ -23,15 +19,6 @@ namespace {
 
 constexpr char kService[] = "kernelstream.v1.PredictionService";
 
-// A call that waits for min_sequence is answered so long before its deadline that the answer still
-// arrives.
-constexpr absl::Duration kDeadlineMargin = absl::Milliseconds(50);
-
-absl::Status TooManyPredictions() {
-  return absl::ResourceExhaustedError(
-      "too many large predictions are waiting; this one was not begun. Try again");
-}
-
 // Thread-safe. A call that ends once, whoever comes first: answer, error or cancellation. Reactor:
 // the gRPC reactor it is.
 template <typename Reactor>
@@ -40,12 +27,11 @@ class EndsOnce : public Reactor {
   EndsOnce(RpcMetrics& metrics, grpc::ByteBuffer* response)
       : record_(metrics), response_(response) {}
 
-  void EndWith(const google::protobuf::Message& response) {
-    grpc::ByteBuffer bytes = SerializeMessage(response);
+  void EndWith(grpc::ByteBuffer response) {
     absl::MutexLock lock(&mutex_);
     if (ended_) return;
     ended_ = true;
-    *response_ = std::move(bytes);
+    response_->Swap(&response);
     record_.Ended(grpc::StatusCode::OK);
     this->Finish(grpc::Status::OK);
   }
@@ -67,157 +53,35 @@ class EndsOnce : public Reactor {
   grpc::ByteBuffer* const response_;
 };
 
-// Thread-safe. One Predict call. Kept alive by gRPC until OnDone, and by every callback that may
-// still come.
+// Thread-safe. One Predict call. Kept alive by gRPC until OnDone, and by its job.
 class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
                           public std::enable_shared_from_this<PredictCall> {
  public:
-  PredictCall(const ServiceContext& context, RpcMetrics& metrics, grpc::CallbackServerContext* call,
-              grpc::ByteBuffer* response)
-      : EndsOnce(metrics, response),
-        context_(context),
-        begin_(absl::Now()),
-        deadline_(absl::FromChrono(call->deadline())) {}
+  PredictCall(RpcMetrics& metrics, grpc::ByteBuffer* response) : EndsOnce(metrics, response) {}
 
-  void Start(const grpc::ByteBuffer& bytes) {
+  void Start(const ServiceContext& context, absl::Time deadline, const grpc::ByteBuffer& bytes) {
     self_ = shared_from_this();
-    if (absl::Status s = ParseMessage(bytes, context_.max_message_bytes, &request_, nullptr);
-        !s.ok()) {
-      return End(s);
-    }
-    auto model = FindModel(context_, "model", request_.model());
-    if (!model.ok()) return End(model.status());
-    model_ = *std::move(model);
-    if (request_.min_sequence() == 0) return Evaluate();
-    const Ref<Snapshot> snapshot = model_->snapshot();
-    if (snapshot && snapshot->sequence() >= request_.min_sequence()) return Evaluate();
-    WaitForSequence();
+    job_ = std::make_shared<PredictJob<v1::PredictRequest, v1::PredictResponse>>(
+        context, deadline, [self = self_](absl::StatusOr<grpc::ByteBuffer> answer) {
+          if (answer.ok()) {
+            self->EndWith(*std::move(answer));
+          } else {
+            self->End(answer.status());
+          }
+        });
+    job_->Start(bytes);
   }
 
   void OnCancel() override {
-    EndWait();
+    job_->Cancel();
     End(absl::CancelledError("the caller cancelled the call"));
   }
 
   void OnDone() override { const std::shared_ptr<PredictCall> last = std::move(self_); }
 
  private:
-  void WaitForSequence() {
-    absl::Duration margin = kDeadlineMargin;
-    if (deadline_ != absl::InfiniteFuture()) {
-      margin = std::min(margin, (deadline_ - absl::Now()) / 10);
-      absl::MutexLock lock(&mutex_);
-      alarm_ = std::make_unique<grpc::Alarm>();
-      alarm_->Set(absl::ToChronoTime(deadline_ - margin), [weak = weak_from_this()](bool expired) {
-        // Weak: the alarm keeps this callback, and the call keeps the alarm.
-        const std::shared_ptr<PredictCall> self = weak.lock();
-        if (expired && self != nullptr) self->Late();
-      });
-    }
-    const HostedModel::WaitId id = model_->WaitForSequence(
-        request_.min_sequence(), [self = shared_from_this()](const absl::Status& status) {
-          if (!self->ClaimWait()) return;
-          if (status.ok()) {
-            self->Evaluate();
-          } else {
-            self->End(status);
-          }
-        });
-    bool over = false;
-    {
-      absl::MutexLock lock(&mutex_);
-      wait_id_ = id;
-      over = wait_over_;
-    }
-    if (over && id != 0) model_->CancelWait(id);
-  }
-
-  // True for whoever ends the wait.
-  bool ClaimWait() {
-    absl::MutexLock lock(&mutex_);
-    if (wait_over_) return false;
-    wait_over_ = true;
-    if (alarm_ != nullptr) alarm_->Cancel();
-    return true;
-  }
-
-  void EndWait() {
-    HostedModel::WaitId id = 0;
-    {
-      absl::MutexLock lock(&mutex_);
-      wait_over_ = true;
-      id = wait_id_;
-      if (alarm_ != nullptr) alarm_->Cancel();
-    }
-    if (id != 0) model_->CancelWait(id);
-  }
-
-  void Late() {
-    if (!ClaimWait()) return;
-    EndWait();
-    const Ref<Snapshot> snapshot = model_->snapshot();
-    End(absl::DeadlineExceededError(absl::StrCat(
-        "model \"", model_->name(), "\" has learned up to sequence ",
-        snapshot ? snapshot->sequence() : 0, " of ", model_->logged_sequence(),
-        " logged; min_sequence ", request_.min_sequence(),
-        " was not reached within the deadline. Wait longer, or leave min_sequence out")));
-  }
-
-  void Evaluate() {
-    auto snapshot = model_->ServingSnapshot();
-    if (!snapshot.ok()) return End(snapshot.status());
-    snapshot_ = *std::move(snapshot);
-    const auto outputs = OutputsFromWire(request_, model_->config().variance, *snapshot_);
-    if (!outputs.ok()) return End(outputs.status());
-    outputs_ = *outputs;
-    auto rows = DecodeInstances(
-        request_.instances(), request_.has_matrix() ? &request_.matrix() : nullptr, kMaxScoredRows);
-    if (!rows.ok()) return End(rows.status());
-    rows_ = *std::move(rows);
-    // Solving for a variance takes about features^2 / 2 multiply-adds.
-    const uint64_t features = model_->config().variance.features;
-    const uint64_t work_per_row = outputs_.uncertainty() ? features * features / 2 : 0;
-    if (IsSmall(*snapshot_, rows_, work_per_row)) {
-      InlineExecutor executor;
-      return Answer(executor);
-    }
-    if (!context_.serving->Submit(
-            [self = shared_from_this()] { self->Answer(*self->context_.serving); })) {
-      End(TooManyPredictions());
-    }
-  }
-
-  void Answer(Executor& executor) {
-    if (absl::Status s = CheckInputs(*model_, *snapshot_, rows_, "instances"); !s.ok()) {
-      return End(s);
-    }
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_) return;
-    }
-    const absl::Time computing = absl::Now();
-    v1::PredictResponse response;
-    PredictRows(*snapshot_, rows_, outputs_, executor, &response);
-    response.set_model_uid(UidText(model_->uid()));
-    model_->metrics().Predicted(rows_.count, computing - begin_, absl::Now() - computing);
-    EndWith(response);
-  }
-
-  const ServiceContext context_;
-  const absl::Time begin_;
-  const absl::Time deadline_;
   std::shared_ptr<PredictCall> self_;  // until OnDone
-
-  // One thread at a time.
-  v1::PredictRequest request_;
-  std::shared_ptr<HostedModel> model_;
-  Ref<Snapshot> snapshot_;
-  OutputMask outputs_;
-  WireRows rows_;
-
-  bool wait_over_ ABSL_GUARDED_BY(mutex_) = false;
-  HostedModel::WaitId wait_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<PredictJob<v1::PredictRequest, v1::PredictResponse>> job_;
 };
 
 // Thread-safe. One Evaluate call: reads a message, scores it, reads the next.
@@ -317,7 +181,7 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
     v1::EvaluateResponse response;
     EvaluationToWire(*snapshot_, evaluator_, &response);
     response.set_model_uid(UidText(model_->uid()));
-    EndWith(response);
+    EndWith(SerializeMessage(response));
   }
 
   const ServiceContext context_;
@@ -336,14 +200,20 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
 PredictionServiceImpl::PredictionServiceImpl(const ServiceContext& context)
     : context_(context),
       predict_(context.metrics->ForRpc(kService, "Predict")),
+      stream_(context.metrics->ForRpc(kService, "StreamPredict")),
       evaluate_(context.metrics->ForRpc(kService, "Evaluate")) {}
 
 grpc::ServerUnaryReactor* PredictionServiceImpl::Predict(grpc::CallbackServerContext* call,
                                                          const grpc::ByteBuffer* request,
                                                          grpc::ByteBuffer* response) {
-  auto predict = std::make_shared<PredictCall>(context_, predict_, call, response);
-  predict->Start(*request);
+  auto predict = std::make_shared<PredictCall>(predict_, response);
+  predict->Start(context_, absl::FromChrono(call->deadline()), *request);
   return predict.get();
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictionServiceImpl::StreamPredict(
+    grpc::CallbackServerContext* call) {
+  return StartPredictStream(context_, stream_, &streams_, call);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* PredictionServiceImpl::Evaluate(

@@ -1,5 +1,9 @@
 #include "server/service/scoring.h"
 
+#include <limits>
+#include <span>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
 #include "server/service/wire_model.h"
@@ -16,6 +20,123 @@ constexpr size_t kMostListedClasses = 1000;
 
 absl::Status NotAnOutput(int i, absl::string_view output, absl::string_view why) {
   return InvalidField(absl::StrCat("outputs[", i, "]"), absl::StrCat(output, " ", why));
+}
+
+// Of each row, or nothing if it is not asked for or not known.
+std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const SampleBatch& rows,
+                                          const OutputMask& outputs, Executor& executor) {
+  std::vector<RowUncertainty> uncertainty;
+  if (outputs.uncertainty() && snapshot.has_uncertainty()) {
+    uncertainty.resize(rows.size());
+    snapshot.Assess(rows, executor, uncertainty.data());
+  }
+  return uncertainty;
+}
+
+void AddPredictions(const Snapshot& snapshot, const SampleBatch& rows, const OutputMask& outputs,
+                    Executor& executor, google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
+  const size_t width = snapshot.num_outputs();
+  std::vector<double> scores(rows.size() * width);
+  snapshot.Score(rows, executor, scores.data());
+  const std::vector<RowUncertainty> uncertainty = UncertaintyOf(snapshot, rows, outputs, executor);
+  out->Reserve(static_cast<int>(rows.size()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Prediction prediction = snapshot.Link({scores.data() + i * width, width});
+    if (!uncertainty.empty()) snapshot.AddUncertainty(uncertainty[i], prediction);
+    v1::Prediction* wire = out->Add();
+    if (outputs.score)
+      wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
+    if (outputs.label) wire->set_label(prediction.label);
+    if (outputs.value) wire->set_value(prediction.value);
+    if (outputs.value && prediction.values.size() > 1) {
+      wire->mutable_values()->Add(prediction.values.begin(), prediction.values.end());
+    }
+    if (outputs.variance && prediction.variance) wire->set_variance(*prediction.variance);
+    if (outputs.interval && prediction.interval) {
+      wire->mutable_interval()->set_low(prediction.interval->low);
+      wire->mutable_interval()->set_high(prediction.interval->high);
+    }
+    if (!outputs.probabilities) continue;
+    for (size_t k = 0; k < prediction.probabilities.size(); ++k) {
+      v1::ClassProbability* probability = wire->add_probabilities();
+      probability->set_label(snapshot.labels()[k]);
+      probability->set_value(prediction.probabilities[k]);
+    }
+  }
+}
+
+// size: of the column. Where it is, to be filled.
+double* Column(size_t size, google::protobuf::RepeatedField<double>* column) {
+  column->Resize(static_cast<int>(size), 0);
+  return column->mutable_data();
+}
+
+void FillLabels(const Snapshot& snapshot, std::span<const double> scores, size_t rows,
+                const OutputMask& outputs, v1::PredictionMatrix* out) {
+  const size_t width = snapshot.num_outputs();
+  const size_t known = snapshot.labels().size();
+  for (const std::string& label : snapshot.labels()) out->add_labels(label);
+  if (outputs.label) {
+    out->mutable_label_indices()->Reserve(static_cast<int>(rows));
+    for (size_t i = 0; i < rows; ++i) {
+      const size_t index = snapshot.LabelOf(scores.subspan(i * width, width));
+      while (static_cast<size_t>(out->labels_size()) <= index) out->add_labels("");
+      out->add_label_indices(static_cast<uint32_t>(index));
+    }
+  }
+  if (!outputs.probabilities || known == 0) return;
+  double* const probabilities = Column(rows * known, out->mutable_probabilities());
+  for (size_t i = 0; i < rows; ++i) {
+    snapshot.ProbabilitiesOf(scores.subspan(i * width, width), {probabilities + i * known, known});
+  }
+}
+
+void FillUncertainty(const Snapshot& snapshot, std::span<const double> scores,
+                     const std::vector<RowUncertainty>& uncertainty, size_t rows,
+                     const OutputMask& outputs, v1::PredictionMatrix* out) {
+  constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+  const size_t width = snapshot.num_outputs();
+  for (size_t i = 0; i < rows; ++i) {
+    Prediction prediction;
+    if (!uncertainty.empty()) {
+      prediction.value = snapshot.ValueOf(scores.subspan(i * width, width), 0);
+      snapshot.AddUncertainty(uncertainty[i], prediction);
+    }
+    if (outputs.variance) out->add_variances(prediction.variance.value_or(kAbsent));
+    if (outputs.interval) {
+      out->add_interval_lows(prediction.interval ? prediction.interval->low : kAbsent);
+      out->add_interval_highs(prediction.interval ? prediction.interval->high : kAbsent);
+    }
+  }
+}
+
+void FillColumns(const Snapshot& snapshot, const SampleBatch& batch, const OutputMask& outputs,
+                 Executor& executor, v1::PredictionMatrix* out) {
+  const size_t rows = batch.size(), width = snapshot.num_outputs();
+  out->set_rows(static_cast<uint32_t>(rows));
+  double* const first = Column(rows * width, out->mutable_scores());
+  snapshot.Score(batch, executor, first);
+  const std::span<const double> scores(first, rows * width);
+  if (outputs.label || outputs.probabilities) FillLabels(snapshot, scores, rows, outputs, out);
+  if (outputs.value) {
+    const size_t targets = snapshot.loss().task() == Task::kRegression ? width : 1;
+    double* const values = Column(rows * targets, out->mutable_values());
+    for (size_t i = 0; i < rows * targets; ++i) {
+      values[i] = snapshot.ValueOf(scores.subspan(i / targets * width, width), i % targets);
+    }
+  }
+  if (outputs.uncertainty()) {
+    FillUncertainty(snapshot, scores, UncertaintyOf(snapshot, batch, outputs, executor), rows,
+                    outputs, out);
+  }
+  if (!outputs.score) out->clear_scores();
+}
+
+template <typename Response>
+void NameSnapshot(const Snapshot& snapshot, Response* response) {
+  response->set_step(snapshot.step());
+  response->set_sequence(snapshot.sequence());
+  response->set_num_features(snapshot.num_features());
 }
 
 }  // namespace
@@ -47,19 +168,19 @@ bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_r
   return snapshot.WorkOf(rows.rows) + rows.rows.size() * work_per_row <= kSmallWork;
 }
 
-absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
+absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField<int>& outputs,
                                            const VarianceConfig& variance,
                                            const Snapshot& snapshot) {
   const bool labels = HasLabels(snapshot.loss().task());
   OutputMask mask;
-  if (request.outputs().empty()) {
+  if (outputs.empty()) {
     mask.score = true;
     mask.value = !labels;
     mask.label = labels;
     return mask;
   }
-  for (int i = 0; i < request.outputs_size(); ++i) {
-    switch (request.outputs(i)) {
+  for (int i = 0; i < outputs.size(); ++i) {
+    switch (outputs[i]) {
       case v1::PREDICTION_OUTPUT_SCORE:
         mask.score = true;
         break;
@@ -102,7 +223,7 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
         mask.interval = true;
         break;
       default:
-        return NotAnOutput(i, absl::StrCat("value ", static_cast<int>(request.outputs(i))),
+        return NotAnOutput(i, absl::StrCat("value ", outputs[i]),
                            "is unknown; known: 1 (score), 2 (label), 3 (probabilities), 4 (value), "
                            "5 (variance), 6 (prediction interval)");
     }
@@ -112,41 +233,18 @@ absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
 
 void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
                  Executor& executor, v1::PredictResponse* response) {
-  const size_t width = snapshot.num_outputs();
-  std::vector<double> scores(rows.rows.size() * width);
-  snapshot.Score(rows.rows, executor, scores.data());
-  std::vector<RowUncertainty> uncertainty;
-  if (outputs.uncertainty() && snapshot.has_uncertainty()) {
-    uncertainty.resize(rows.rows.size());
-    snapshot.Assess(rows.rows, executor, uncertainty.data());
+  AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
+  NameSnapshot(snapshot, response);
+}
+
+void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
+                 Executor& executor, v1::StreamPredictResponse* response) {
+  if (rows.matrix) {
+    FillColumns(snapshot, rows.rows, outputs, executor, response->mutable_matrix());
+  } else {
+    AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
   }
-  response->mutable_predictions()->Reserve(static_cast<int>(rows.rows.size()));
-  for (size_t i = 0; i < rows.rows.size(); ++i) {
-    Prediction prediction = snapshot.Link({scores.data() + i * width, width});
-    if (!uncertainty.empty()) snapshot.AddUncertainty(uncertainty[i], prediction);
-    v1::Prediction* wire = response->add_predictions();
-    if (outputs.score)
-      wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
-    if (outputs.label) wire->set_label(prediction.label);
-    if (outputs.value) wire->set_value(prediction.value);
-    if (outputs.value && prediction.values.size() > 1) {
-      wire->mutable_values()->Add(prediction.values.begin(), prediction.values.end());
-    }
-    if (outputs.variance && prediction.variance) wire->set_variance(*prediction.variance);
-    if (outputs.interval && prediction.interval) {
-      wire->mutable_interval()->set_low(prediction.interval->low);
-      wire->mutable_interval()->set_high(prediction.interval->high);
-    }
-    if (!outputs.probabilities) continue;
-    for (size_t k = 0; k < prediction.probabilities.size(); ++k) {
-      v1::ClassProbability* probability = wire->add_probabilities();
-      probability->set_label(snapshot.labels()[k]);
-      probability->set_value(prediction.probabilities[k]);
-    }
-  }
-  response->set_step(snapshot.step());
-  response->set_sequence(snapshot.sequence());
-  response->set_num_features(snapshot.num_features());
+  NameSnapshot(snapshot, response);
 }
 
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,
@@ -159,9 +257,7 @@ void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,
     ClassesToWire(metrics.classes, snapshot.labels(), response->mutable_classes());
   }
   response->set_rows(evaluator.rows());
-  response->set_step(snapshot.step());
-  response->set_sequence(snapshot.sequence());
-  response->set_num_features(snapshot.num_features());
+  NameSnapshot(snapshot, response);
 }
 
 }  // namespace kernelstream::server

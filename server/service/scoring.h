@@ -10,6 +10,7 @@
 #include "core/base/executor.h"
 #include "core/model/evaluator.h"
 #include "core/model/snapshot.h"
+#include "google/protobuf/repeated_field.h"
 #include "kernelstream/v1/prediction_service.pb.h"
 #include "server/hosting/hosted_model.h"
 #include "server/service/wire_rows.h"
@@ -32,12 +33,15 @@ struct OutputMask {
   bool uncertainty() const { return variance || interval; }
 };
 // INVALID_ARGUMENT about outputs[i]: unknown, or not an output of a model with this loss.
-absl::StatusOr<OutputMask> OutputsFromWire(const v1::PredictRequest& request,
+absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField<int>& outputs,
                                            const VarianceConfig& variance,
                                            const Snapshot& snapshot);
 
+// Everything of the answer but the model's uid. The answer to a matrix of a stream has columns.
 void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
                  Executor& executor, v1::PredictResponse* response);
+void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
+                 Executor& executor, v1::StreamPredictResponse* response);
 
 // Everything of the answer but the model's uid.
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

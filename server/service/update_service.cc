@@ -6,6 +6,7 @@
 #include "core/base/field_error.h"
 #include "server/service/append_wire.h"
 #include "server/service/status_mapping.h"
+#include "server/service/update_stream.h"
 #include "server/service/wire_bytes.h"
 
 namespace kernelstream::server {

@@ -4,7 +4,7 @@
 
 #include "kernelstream/v1/online_update_service.grpc.pb.h"
 #include "server/service/call.h"
-#include "server/service/update_stream.h"
+#include "server/service/stream_set.h"
 
 namespace kernelstream::server {
 
@@ -31,7 +31,7 @@ class UpdateServiceImpl final : public update_service_internal::Base {
  private:
   const ServiceContext context_;
   RpcMetrics &update_, &stream_;
-  UpdateStreamSet streams_;
+  StreamSet streams_;
 };
 
 }  // namespace kernelstream::server

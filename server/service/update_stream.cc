@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "core/base/field_error.h"
 #include "kernelstream/v1/online_update_service.pb.h"
 #include "server/service/append_wire.h"
@@ -29,23 +32,16 @@ constexpr int kMaxFruitlessWaits = 16;
 // An idle stream does not keep more memory than this for its messages.
 constexpr size_t kMaxKeptMessageBytes = 64 << 10;
 
-absl::Status Stopping() {
-  return WithReason(
-      absl::UnavailableError(
-          "the server is stopping; rows that were acknowledged are kept. Connect again and "
-          "resume from the number it names"),
-      kDraining);
-}
-
 }  // namespace
 
 // Thread-safe. One message is handled at a time: read -> decoded -> room in the queue -> appended;
 // then the next is read. Acks are written in the order of the batches, one at a time. Kept alive by
 // gRPC until OnDone, and by every callback that may still come.
 class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                           public DrainableStream,
                            public std::enable_shared_from_this<UpdateStream> {
  public:
-  UpdateStream(const ServiceContext& context, RpcMetrics& metrics, UpdateStreamSet* streams)
+  UpdateStream(const ServiceContext& context, RpcMetrics& metrics, StreamSet* streams)
       : context_(context), streams_(streams), record_(metrics) {}
 
   void Start() {
@@ -55,9 +51,13 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     Pump();
   }
 
-  void Drain() {
+  void Drain() override {
     absl::MutexLock lock(&mutex_);
-    if (!end_.has_value()) end_ = Stopping();
+    if (!end_.has_value()) {
+      end_ = ServerStopping(
+          "rows that were acknowledged are kept. Connect again and resume from the number it "
+          "names");
+    }
     Pump();
   }
 
@@ -342,7 +342,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   }
 
   const ServiceContext context_;
-  UpdateStreamSet* const streams_;
+  StreamSet* const streams_;
   const CallRecord record_;
   std::shared_ptr<UpdateStream> self_;  // until OnDone
 
@@ -372,35 +372,8 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   grpc::ByteBuffer write_buffer_ ABSL_GUARDED_BY(mutex_);
 };
 
-void UpdateStreamSet::Add(const std::shared_ptr<UpdateStream>& stream) {
-  bool draining = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    streams_.emplace(stream.get(), stream);
-    draining = draining_;
-  }
-  if (draining) stream->Drain();
-}
-
-void UpdateStreamSet::Remove(const UpdateStream* stream) {
-  absl::MutexLock lock(&mutex_);
-  streams_.erase(stream);
-}
-
-void UpdateStreamSet::Drain() {
-  std::vector<std::shared_ptr<UpdateStream>> open;
-  {
-    absl::MutexLock lock(&mutex_);
-    draining_ = true;
-    for (const auto& [key, weak] : streams_) {
-      if (auto stream = weak.lock()) open.push_back(std::move(stream));
-    }
-  }
-  for (const auto& stream : open) stream->Drain();
-}
-
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartUpdateStream(
-    const ServiceContext& context, RpcMetrics& metrics, UpdateStreamSet* streams) {
+    const ServiceContext& context, RpcMetrics& metrics, StreamSet* streams) {
   auto stream = std::make_shared<UpdateStream>(context, metrics, streams);
   stream->Start();
   return stream.get();

@@ -33,19 +33,6 @@ v1::UpdateRequest Rows(const std::string& model, uint64_t first, uint64_t count)
   return request;
 }
 
-v1::SampleMatrix AsMatrix(const std::vector<v1::Sample>& rows) {
-  v1::SampleMatrix matrix;
-  matrix.set_rows(static_cast<uint32_t>(rows.size()));
-  matrix.set_dimension(2);
-  for (const v1::Sample& row : rows) {
-    const auto& values = row.features().dense().values();
-    matrix.mutable_values()->append(reinterpret_cast<const char*>(values.data()),
-                                    2 * sizeof(float));
-    matrix.add_targets(row.value());
-  }
-  return matrix;
-}
-
 TEST(OnlineUpdateService, StreamUnaryAndMatrixGiveTheSameModel) {
   InProcessServer server;
   constexpr uint64_t kRows = 480;
@@ -64,7 +51,7 @@ TEST(OnlineUpdateService, StreamUnaryAndMatrixGiveTheSameModel) {
 
   v1::UpdateRequest matrix;
   matrix.set_model("matrix");
-  *matrix.mutable_matrix() = AsMatrix(NumberedSamples(1, kRows));
+  *matrix.mutable_matrix() = AsMatrix(NumberedSamples(1, kRows), /*with_targets=*/true);
   ASSERT_TRUE(server->Update(matrix, &response).ok());
 
   StreamSession singly(*server.operator->(), OpenStream("singly", ""));
@@ -450,8 +437,7 @@ TEST(PredictionService, LargeRequestsGiveTheSameAnswersAsSmallOnes) {
     large.add_outputs(output);
   }
   v1::PredictRequest matrix = large;
-  *matrix.mutable_matrix() = AsMatrix(NumberedSamples(1, kRows));
-  matrix.mutable_matrix()->clear_targets();
+  *matrix.mutable_matrix() = AsMatrix(NumberedSamples(1, kRows), /*with_targets=*/false);
   for (const v1::Sample& row : NumberedSamples(1, kRows)) *large.add_instances() = row.features();
   v1::PredictResponse answer, from_matrix;
   ASSERT_TRUE(server->Predict(large, &answer).ok());

@@ -301,6 +301,30 @@ grpc::Status StreamSession::Finish() {
   return stream_->Finish();
 }
 
+PredictSession::PredictSession(Connection& connection, absl::Duration timeout) {
+  context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  stream_ = connection.predictions->StreamPredict(&context_);
+}
+
+std::optional<v1::StreamPredictResponse> PredictSession::Read() {
+  v1::StreamPredictResponse response;
+  if (!stream_->Read(&response)) return std::nullopt;
+  ++answers_;
+  return response;
+}
+
+void PredictSession::HalfClose() {
+  if (!half_closed_) stream_->WritesDone();
+  half_closed_ = true;
+}
+
+grpc::Status PredictSession::Finish() {
+  HalfClose();
+  while (Read().has_value()) {
+  }
+  return stream_->Finish();
+}
+
 v1::ModelConfig SmallConfig(const std::string& loss) {
   v1::ModelConfig config;
   config.mutable_loss()->set_name(loss);
@@ -328,6 +352,19 @@ v1::Sample DenseSample(const std::vector<float>& values, double target) {
   sample.mutable_features()->mutable_dense()->mutable_values()->Add(values.begin(), values.end());
   sample.set_value(target);
   return sample;
+}
+
+v1::SampleMatrix AsMatrix(const std::vector<v1::Sample>& rows, bool with_targets) {
+  v1::SampleMatrix matrix;
+  matrix.set_rows(static_cast<uint32_t>(rows.size()));
+  for (const v1::Sample& row : rows) {
+    const auto& values = row.features().dense().values();
+    matrix.set_dimension(static_cast<uint32_t>(values.size()));
+    matrix.mutable_values()->append(reinterpret_cast<const char*>(values.data()),
+                                    static_cast<size_t>(values.size()) * sizeof(float));
+    if (with_targets) matrix.add_targets(row.value());
+  }
+  return matrix;
 }
 
 google::rpc::Status DetailsOf(const grpc::Status& status) {

@@ -136,6 +136,27 @@ class StreamSession {
   std::vector<v1::StreamUpdateResponse::Ack> acks_;
 };
 
+// One StreamPredict call with its messages one by one.
+class PredictSession {
+ public:
+  explicit PredictSession(Connection& connection, absl::Duration timeout = absl::Minutes(2));
+  bool Send(const v1::StreamPredictRequest& request) { return stream_->Write(request); }
+  std::optional<v1::StreamPredictResponse> Read();
+  void HalfClose();
+  // Half-closes and reads the rest.
+  grpc::Status Finish();
+  void Cancel() { context_.TryCancel(); }
+  // Those read by Finish too.
+  size_t answers() const { return answers_; }
+
+ private:
+  grpc::ClientContext context_;
+  bool half_closed_ = false;
+  size_t answers_ = 0;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::StreamPredictRequest, v1::StreamPredictResponse>>
+      stream_;
+};
+
 // Small models that learn fast: two inputs, batches of 16 rows, 64 rows of warm-up, only full
 // batches are cut.
 v1::ModelConfig SmallConfig(const std::string& loss);
@@ -144,6 +165,8 @@ v1::ModelConfig SmallConfig(const std::string& loss);
 v1::Sample NumberedSample(uint64_t number);
 std::vector<v1::Sample> NumberedSamples(uint64_t first, uint64_t count);
 v1::Sample DenseSample(const std::vector<float>& values, double target);
+// Dense rows of one dimension with number targets; `with_targets` says if these are in it.
+v1::SampleMatrix AsMatrix(const std::vector<v1::Sample>& rows, bool with_targets);
 
 google::rpc::Status DetailsOf(const grpc::Status& status);
 // The detail of that type; a default one, and a test failure, if there is none.

@@ -1,0 +1,79 @@
+// One request for predictions.
+#ifndef KERNELSTREAM_SERVER_SERVICE_PREDICT_JOB_H_
+#define KERNELSTREAM_SERVER_SERVICE_PREDICT_JOB_H_
+
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "core/model/snapshot.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "kernelstream/v1/prediction_service.pb.h"
+#include "server/hosting/hosted_model.h"
+#include "server/service/call.h"
+#include "server/service/scoring.h"
+#include "server/service/wire_rows.h"
+
+namespace kernelstream::server {
+
+// More work for the serving pool than it has room for.
+absl::Status TooManyPredictions();
+
+// Thread-safe. One request, from its bytes to the bytes of its answer. Small ones are dealt with on
+// the thread that starts them, others on the serving pool. Waits for nothing but a min_sequence,
+// and then without a thread. Request and Response are those of Predict or StreamPredict. Kept alive
+// by the callbacks that may still come.
+template <typename Request, typename Response>
+class PredictJob final : public std::enable_shared_from_this<PredictJob<Request, Response>> {
+ public:
+  // The encoded Response, or a status of prediction_service.proto.
+  using Done = absl::AnyInvocable<void(absl::StatusOr<grpc::ByteBuffer>)>;
+
+  // deadline: of the call; a wait for min_sequence ends a little before it. `done` is called once,
+  // on any thread, perhaps before Start returns.
+  PredictJob(const ServiceContext& context, absl::Time deadline, Done done);
+  void Start(const grpc::ByteBuffer& bytes);
+  // `done` is not called from here on, unless that has begun.
+  void Cancel();
+
+ private:
+  std::shared_ptr<PredictJob> Self() { return this->shared_from_this(); }
+  void End(absl::StatusOr<grpc::ByteBuffer> answer);
+  // Ends the job if there is no room.
+  void OnPool(void (PredictJob::*part)(bool on_pool));
+  void Decode(bool on_pool);
+  void WaitForSequence();
+  bool ClaimWait();
+  void EndWait();
+  void Late();
+  void Evaluate(bool on_pool);
+  void Answer(bool on_pool);
+
+  const ServiceContext context_;
+  const absl::Time begin_, deadline_;
+
+  // One thread at a time.
+  grpc::ByteBuffer bytes_;
+  Request request_;
+  std::shared_ptr<HostedModel> model_;
+  Ref<Snapshot> snapshot_;
+  OutputMask outputs_;
+  WireRows rows_;
+
+  absl::Mutex mutex_;
+  Done done_ ABSL_GUARDED_BY(mutex_);  // null once called or cancelled
+  bool wait_over_ ABSL_GUARDED_BY(mutex_) = false;
+  HostedModel::WaitId wait_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
+};
+
+extern template class PredictJob<v1::PredictRequest, v1::PredictResponse>;
+extern template class PredictJob<v1::StreamPredictRequest, v1::StreamPredictResponse>;
+
+}  // namespace kernelstream::server
+
+#endif  // KERNELSTREAM_SERVER_SERVICE_PREDICT_JOB_H_
