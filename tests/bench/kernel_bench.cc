@@ -22,6 +22,7 @@
 #include "core/simd/simd.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/kernel_rows.h"
+#include "tests/support/kernel_settings.h"
 
 namespace kernelstream {
 namespace {

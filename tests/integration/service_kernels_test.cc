@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "server/service/wire_model.h"
 #include "tests/support/kernel_rows.h"
+#include "tests/support/kernel_settings.h"
 #include "tests/support/server_fixture.h"
 
 namespace kernelstream::support {
@@ -24,16 +25,19 @@ constexpr uint64_t kRefusedPlace = 7;
 // Rows of the unary call.
 constexpr size_t kFurtherRows = 32;
 
+void ToWire(const ComponentConfig& kernel, v1::Component* wire) {
+  wire->set_name(kernel.name);
+  wire->mutable_parameters()->insert(kernel.parameters.begin(), kernel.parameters.end());
+  for (const ComponentTerm& term : kernel.terms) {
+    v1::Component::Term* added = wire->add_terms();
+    if (kernel.name == "sum") added->set_weight(term.weight);
+    ToWire(term.component, added->mutable_component());
+  }
+}
+
 v1::ModelConfig ConfigOf(const ComponentConfig& kernel) {
   v1::ModelConfig config = SmallConfig("square");
-  config.mutable_kernel()->set_name(kernel.name);
-  config.mutable_kernel()->mutable_parameters()->insert(kernel.parameters.begin(),
-                                                        kernel.parameters.end());
-  for (const ComponentTerm& term : kernel.terms) {  // with names alone
-    v1::Component::Term* added = config.mutable_kernel()->add_terms();
-    if (kernel.name == "sum") added->set_weight(term.weight);
-    added->mutable_component()->set_name(term.component.name);
-  }
+  ToWire(kernel, config.mutable_kernel());
   config.mutable_input()->set_dimension(kDim);
   config.set_batch_rows(32);
   return config;
@@ -120,17 +124,17 @@ TEST(EveryKernel, LearnsOverRpcAndRefusesRowsOneByOne) {
       const grpc::Status status = server->TryCreate(model, wire);
       ASSERT_TRUE(status.ok())
           << status.error_message()
-          << "\nif it needs more than its name, add a setting to tests/support/kernel_rows.h";
+          << "\nif it needs more than its name, add a setting to tests/support/kernel_settings.h";
       auto config = server::ConfigFromWire(wire);
       ASSERT_TRUE(config.ok() && CompleteConfig(*config).ok());
       const auto kernel = MakeUnitKernel(config->kernel);
       ASSERT_TRUE(kernel.ok()) << kernel.status();
       const bool terms_decide = !setting.terms.empty();
       EXPECT_TRUE(terms_decide || (info.inputs() == "any") == (*kernel)->takes_any_input());
-      const double share =
-          LearnAndRefuse(*server.operator->(), model, info.name(),
-                         RowsFor(**kernel, kBatches * kBatchRows + kFurtherRows, kDim, kSeed),
-                         RefusedRow(**kernel, kDim));
+      const double share = LearnAndRefuse(
+          *server.operator->(), model, terms_decide ? setting.terms[0].component.name : info.name(),
+          RowsFor(**kernel, kBatches * kBatchRows + kFurtherRows, kDim, kSeed),
+          RefusedRow(**kernel, kDim));
       EXPECT_LE(share, 0.5);
       RecordProperty(SettingText(setting), std::to_string(share));
     }

@@ -3,6 +3,7 @@
 
 #include "tests/model/model_support.h"
 #include "tests/support/kernel_rows.h"
+#include "tests/support/kernel_settings.h"
 
 namespace kernelstream {
 namespace {
@@ -28,7 +29,7 @@ ModelConfig ConfigOf(const ComponentConfig& kernel) {
   config.batch_rows = 32;
   config.seed = 7;
   EXPECT_TRUE(CompleteConfig(config).ok())
-      << "if it needs more than its name, add a setting to tests/support/kernel_rows.h";
+      << "if it needs more than its name, add a setting to tests/support/kernel_settings.h";
   return config;
 }
 

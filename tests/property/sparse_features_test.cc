@@ -8,7 +8,7 @@
 #include "core/feature/feature_map.h"
 #include "core/kernel/kernel.h"
 #include "core/simd/simd.h"
-#include "tests/support/compositions.h"
+#include "tests/support/kernel_settings.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -67,33 +67,40 @@ bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
+void ExpectSameFeatures(const Kernel& kernel) {
+  Random random(kSeed);
+  std::vector<float> dense(kRows * kDim, 0.0f);
+  for (size_t i = kDim; i < dense.size(); ++i) {
+    const auto value = static_cast<float>(random.Normal());
+    if (random.Uniform() < 0.15) dense[i] = kernel.takes_any_input() ? value : value * value;
+  }
+  const ConstMatrixView x(dense.data(), kRows, kDim);
+  const SparseRows sparse = Sparse(dense);
+  FeatureCacheBudget budget(int64_t{1} << 28);
+  FeatureSpec spec = kernel.features();
+  for (const bool pairs : {false, true}) {
+    if (pairs && !spec.takes_pairs()) continue;
+    SCOPED_TRACE(pairs ? "pairs" : "single");
+    spec.pairs = pairs;
+    const auto kept = MakeFeatureMap(spec, kSeed, kDim, 4096, &budget);
+    const auto generated = MakeFeatureMap(spec, kSeed, 1, 4096, nullptr);
+    EXPECT_TRUE(SameBits(Features(*kept, x), Features(*generated, sparse)));
+    EXPECT_TRUE(SameBits(Features(*kept, x), Features(*kept, sparse)));
+    EXPECT_TRUE(SameBits(Sums(*kept, x), Sums(*generated, sparse)));
+  }
+}
+
 TEST(EveryKernel, HasTheSameFeaturesOfSparseRows) {
   for (const KernelEntry& entry : KernelRegistry()) {
-    const std::string name(entry.doc.name);
-    auto config = CompleteKernel(Named(name));
-    ASSERT_TRUE(config.ok()) << config.status();
-    const std::vector<float> row(kDim);
-    ChooseKernelParameters({row.data(), 1, kDim}, *config);
-    const auto kernel = MakeUnitKernel(*config);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
-    Random random(kSeed);
-    std::vector<float> dense(kRows * kDim, 0.0f);
-    for (size_t i = kDim; i < dense.size(); ++i) {
-      const auto value = static_cast<float>(random.Normal());
-      if (random.Uniform() < 0.15) dense[i] = (*kernel)->takes_any_input() ? value : value * value;
-    }
-    const ConstMatrixView x(dense.data(), kRows, kDim);
-    const SparseRows sparse = Sparse(dense);
-    FeatureCacheBudget budget(int64_t{1} << 28);
-    FeatureSpec spec = (*kernel)->features();
-    for (const bool pairs : {false, true}) {
-      if (pairs && spec.form != FeatureForm::kCosine) continue;
-      spec.pairs = pairs;
-      const auto kept = MakeFeatureMap(spec, kSeed, kDim, 4096, &budget);
-      const auto generated = MakeFeatureMap(spec, kSeed, 1, 4096, nullptr);
-      EXPECT_TRUE(SameBits(Features(*kept, x), Features(*generated, sparse))) << name << pairs;
-      EXPECT_TRUE(SameBits(Features(*kept, x), Features(*kept, sparse))) << name << pairs;
-      EXPECT_TRUE(SameBits(Sums(*kept, x), Sums(*generated, sparse))) << name << pairs;
+    for (const ComponentConfig& setting : FeatureSettings(entry.doc.name)) {
+      SCOPED_TRACE(SettingText(setting));
+      auto config = CompleteKernel(setting);
+      ASSERT_TRUE(config.ok()) << config.status();
+      const std::vector<float> row(kDim);
+      ChooseKernelParameters({row.data(), 1, kDim}, *config);
+      const auto kernel = MakeUnitKernel(*config);
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      ExpectSameFeatures(**kernel);
     }
   }
 }

@@ -1,39 +1,16 @@
-// What tests of every kernel of the registry share: configs to make it from, and rows that suit it.
+// Rows that suit a kernel, for tests of every kernel of the registry.
 #ifndef KERNELSTREAM_TESTS_SUPPORT_KERNEL_ROWS_H_
 #define KERNELSTREAM_TESTS_SUPPORT_KERNEL_ROWS_H_
 
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 #include "core/kernel/kernel.h"
 #include "core/model/sample_batch.h"
-#include "tests/support/compositions.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
-
-// The ways a kernel is tested: by its name alone unless it is listed here. A kernel that needs more
-// than a name has to be.
-inline std::vector<ComponentConfig> KernelSettings(absl::string_view kernel) {
-  const std::string name(kernel);
-  if (name == "dot_product") {
-    return {{name, {}}, {name, {{"function", 1}}}, {name, {{"function", 2}}}};
-  }
-  if (name == "skewed_chi2") return {{name, {}}, {name, {{"offset", 0.5}}}};
-  return {Named(name)};
-}
-
-// "dot_product function=1".
-inline std::string SettingText(const ComponentConfig& kernel) {
-  std::string text = kernel.name;
-  for (const auto& [name, value] : kernel.parameters) absl::StrAppend(&text, " ", name, "=", value);
-  return text;
-}
 
 struct KernelRows {
   SampleBatch rows;
