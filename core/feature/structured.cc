@@ -124,7 +124,7 @@ const StructuredFeatureMap::Draws* StructuredFeatureMap::KeptDraws(uint64_t grou
 void StructuredFeatureMap::ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
                                          std::span<float* const> out) const {
   thread_local std::vector<float> scratch;
-  scratch.resize(std::max(scratch.size(), 2 * size_));
+  scratch.resize(std::max(scratch.size(), kHadamardScratch * size_));
   const size_t group_panels = size_ / kPanelWidth;
   for (size_t p = 0; p < out.size();) {
     const uint64_t group = (first_panel + p) / group_panels;
@@ -163,7 +163,7 @@ void DrawStructured(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel
   constexpr size_t kRows = 64;
   const size_t size = PaddedSize(input_dim), group_panels = size / kPanelWidth;
   const size_t panel_floats = input_dim * kPanelWidth;
-  std::vector<float> scratch(2 * size), units(std::min(kRows, input_dim) * input_dim);
+  std::vector<float> scratch(kHadamardScratch * size), units(std::min(kRows, input_dim) * input_dim);
   std::vector<float*> places;
   FeatureSpec without_radii = spec;
   without_radii.radial = RadialLaw::kNone;

@@ -20,9 +20,11 @@ struct HadamardGroup {
   const float* scales = nullptr;
 };
 
+inline constexpr size_t kHadamardScratch = 8;
+
 // Projections of rows, x.cols <= size, on frequencies 16 first_panel ... 16 (first_panel +
 // num_panels) - 1 of the group: frequency 16 (first_panel + p) + l of row r goes to out[p][16 r +
-// l]. scratch: 2 size floats. Sums are butterflies over index bits 0, 1, 2, ... (a + b, a - b), so
+// l]. scratch: kHadamardScratch size floats. Sums are butterflies over index bits 0, 1, 2, ... (a + b, a - b), so
 // all targets give the same bits, also those without fused multiply-add. Error of a projection
 // <= 2e-7 log2(size) times the scale, the length of x and the sum of squares' root of the gains,
 // times sqrt(size).

@@ -129,7 +129,7 @@ TEST(QuasiMonteCarlo, TheFirstTwoDimensionsFillBoxes) {
 // The transform against projections on the same frequencies written out, on every target.
 TEST(Structured, FeaturesAreThoseOfTheFrequenciesWrittenOut) {
   constexpr size_t kRows = 5, kPanels = 37;
-  for (const size_t dim : {1, 16, 17, 100, 784}) {
+  for (const size_t dim : {1, 16, 17, 100, 300, 784, 1500}) {
     for (const bool pairs : {false, true}) {
       FeatureSpec spec = NormalSpec(Sampler::kStructured, pairs);
       if (dim == 17) {

@@ -2,6 +2,7 @@
 // simd.h fixes the order of operations, bit for bit against std::fma.
 #include <cmath>
 
+#include "core/simd/hadamard.h"
 #include "tests/unit/simd_support.h"
 
 namespace kernelstream {
@@ -113,6 +114,50 @@ TEST(MoveTowards, MovesEveryValueByTheRate) {
           EXPECT_EQ(to[i], expected);
         } else {
           EXPECT_NEAR(to[i], expected, 1e-6);
+        }
+      }
+    }
+  });
+}
+
+// In the order of hadamard.h.
+void Butterflies(std::vector<float>& v) {
+  for (size_t step = 1; step < v.size(); step *= 2) {
+    for (size_t i = 0; i < v.size(); ++i) {
+      if ((i & step) != 0) continue;
+      const float a = v[i], b = v[i + step];
+      v[i] = a + b, v[i + step] = a - b;
+    }
+  }
+}
+
+// Few rows or many, on every target, with fused multiply-add or not.
+TEST(HadamardProjections, HaveTheBitsOfTheStatedOrder) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t size : {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384}) {
+      const size_t rows = size < 2048 ? 6 : 5, cols = size - size / 3;
+      const std::vector<float> x = Numbers(rows * cols, 1), gains = Numbers(size, 2),
+                               scales = Numbers(size, 3);
+      std::vector<float> signs = Numbers(size, 4);
+      std::vector<int32_t> places(size);
+      for (size_t i = 0; i < size; ++i) {
+        signs[i] = signs[i] < 0 ? -1.0f : 1.0f;
+        places[i] = static_cast<int32_t>((5 * i + 3) % size);
+      }
+      const HadamardGroup group = {size, signs.data(), places.data(), gains.data(), scales.data()};
+      std::vector<float> scratch(kHadamardScratch * size), out(rows * size);
+      std::vector<float*> to;
+      for (size_t p = 0; p < size; p += kPanelWidth) to.push_back(out.data() + p * rows);
+      HadamardProjections(group, {x.data(), rows, cols}, 0, to.size(), scratch.data(), to.data());
+      for (size_t r = 0; r < rows; ++r) {
+        std::vector<float> v(size), moved(size);
+        for (size_t j = 0; j < cols; ++j) v[j] = x[r * cols + j] * signs[j];
+        Butterflies(v);
+        for (size_t i = 0; i < size; ++i) moved[i] = v[static_cast<size_t>(places[i])] * gains[i];
+        Butterflies(moved);
+        for (size_t i = 0; i < size; ++i) {
+          const float got = to[i / kPanelWidth][r * kPanelWidth + i % kPanelWidth];
+          ASSERT_EQ(got, moved[i] * scales[i]) << size << " row " << r << " frequency " << i;
         }
       }
     }
