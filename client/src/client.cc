@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "client/src/convert.h"
 #include "client/src/encode.h"
+#include "client/src/predict_stream.h"
 #include "client/src/transport.h"
 #include "client/src/update_stream.h"
 
@@ -17,13 +18,6 @@ namespace {
 
 // Keeps evaluation messages well below any usual message limit.
 constexpr size_t kEvaluateMessageBytes = size_t{1} << 20;
-
-void FillOutputs(const PredictOptions& options, v1::PredictRequest* request) {
-  for (const PredictionOutput output : options.outputs) {
-    request->add_outputs(static_cast<v1::PredictionOutput>(output));
-  }
-  request->set_min_sequence(options.min_sequence);
-}
 
 }  // namespace
 
@@ -217,37 +211,27 @@ absl::StatusOr<PredictResult> Client::Predict(const std::string& model, absl::Sp
   }
   v1::PredictRequest request;
   request.set_model(model);
-  FillOutputs(options, &request);
-  // Weights and targets mean nothing here, so only the features decide whether a matrix fits.
-  const auto* first = rows.empty() ? nullptr : std::get_if<DenseFeatures>(&rows.front().features);
-  const bool dense =
-      first != nullptr && !first->values.empty() &&
-      std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
-        const auto* features = std::get_if<DenseFeatures>(&row.features);
-        return features != nullptr && features->values.size() == first->values.size();
-      });
-  if (dense) {
-    EncodeMatrix(rows, /*with_targets=*/false, request.mutable_matrix());
-  } else {
-    for (const Row& row : rows) EncodeFeatures(row.features, request.add_instances());
-  }
+  EncodeOptions(options, &request);
+  EncodeInstances(rows, &request);
   return impl_->Predict(request, options);
 }
 
 absl::StatusOr<PredictResult> Client::Predict(const std::string& model, const Matrix& matrix,
                                               const PredictOptions& options) {
-  if (matrix.values.size() != matrix.rows * matrix.dimension) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the matrix has ", matrix.values.size(), " values; ", matrix.rows, " rows of ",
-                     matrix.dimension, " values need ", matrix.rows * matrix.dimension));
-  }
   v1::PredictRequest request;
   request.set_model(model);
-  FillOutputs(options, &request);
-  request.mutable_matrix()->set_rows(static_cast<uint32_t>(matrix.rows));
-  request.mutable_matrix()->set_dimension(static_cast<uint32_t>(matrix.dimension));
-  AppendFloats(matrix.values, request.mutable_matrix()->mutable_values());
+  EncodeOptions(options, &request);
+  if (absl::Status status = EncodeMatrix(matrix, request.mutable_matrix()); !status.ok()) {
+    return status;
+  }
   return impl_->Predict(request, options);
+}
+
+absl::StatusOr<std::unique_ptr<PredictStream>> Client::OpenPredictStream(
+    const std::string& model, const PredictOptions& options) {
+  auto impl = std::make_unique<PredictStream::Impl>(impl_->transport, model, options);
+  if (absl::Status status = impl->Open(); !status.ok()) return status;
+  return absl::WrapUnique(new PredictStream(std::move(impl)));
 }
 
 absl::StatusOr<EvaluateResult> Client::Evaluate(const std::string& model, const RowSource& source,

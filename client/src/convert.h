@@ -23,6 +23,8 @@ ModelConfig FromProto(const v1::ModelConfig& config);
 ModelInfo FromProto(const v1::Model& model);
 ComponentInfo FromProto(const v1::ComponentInfo& info);
 PredictResult FromProto(v1::PredictResponse response);
+// Columns become rows. A response whose columns do not fit together: DataLoss.
+absl::StatusOr<PredictResult> FromProto(v1::StreamPredictResponse response);
 EvaluateResult FromProto(const v1::EvaluateResponse& response);
 UpdateResult FromProto(const v1::UpdateResponse& response);
 ValidationMetrics FromProto(const v1::ValidationMetrics& metrics);

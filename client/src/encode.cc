@@ -1,5 +1,6 @@
 #include "client/src/encode.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -87,16 +88,20 @@ size_t EncodedBytes(const Row& row) {
   return bytes;
 }
 
-bool FitMatrix(absl::Span<const Row> rows) {
+bool FeaturesFitMatrix(absl::Span<const Row> rows) {
   if (rows.empty()) return false;
   const auto* first = std::get_if<DenseFeatures>(&rows[0].features);
   if (first == nullptr || first->values.empty()) return false;
-  for (const Row& row : rows) {
+  return std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
     const auto* dense = std::get_if<DenseFeatures>(&row.features);
-    if (dense == nullptr || dense->values.size() != first->values.size() ||
-        row.weight.has_value() || row.target.index() != rows[0].target.index()) {
-      return false;
-    }
+    return dense != nullptr && dense->values.size() == first->values.size();
+  });
+}
+
+bool FitMatrix(absl::Span<const Row> rows) {
+  if (!FeaturesFitMatrix(rows)) return false;
+  for (const Row& row : rows) {
+    if (row.weight.has_value() || row.target.index() != rows[0].target.index()) return false;
     // A matrix cannot say that a vector is empty.
     if (Vector(row) != nullptr &&
         (Vector(row)->empty() || Vector(row)->size() != Vector(rows[0])->size())) {
@@ -131,6 +136,18 @@ void EncodeMatrix(absl::Span<const Row> rows, bool with_targets, v1::SampleMatri
       matrix->mutable_targets()->Add(vector->begin(), vector->end());
     }
   }
+}
+
+absl::Status EncodeMatrix(const Matrix& from, v1::SampleMatrix* matrix) {
+  if (from.values.size() != from.rows * from.dimension) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the matrix has ", from.values.size(), " values; ", from.rows, " rows of ",
+                     from.dimension, " values need ", from.rows * from.dimension));
+  }
+  matrix->set_rows(static_cast<uint32_t>(from.rows));
+  matrix->set_dimension(static_cast<uint32_t>(from.dimension));
+  AppendFloats(from.values, matrix->mutable_values());
+  return absl::OkStatus();
 }
 
 void EncodeFeatures(const Features& features, v1::Features* message) {

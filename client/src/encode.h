@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "client/include/kernelstream/client.h"
 #include "google/protobuf/repeated_ptr_field.h"
+#include "kernelstream/v1/prediction_service.pb.h"
 #include "kernelstream/v1/sample.pb.h"
 
 namespace kernelstream::client {
@@ -22,11 +23,13 @@ absl::Status CheckRows(absl::Span<const Row> rows, uint64_t first_number);
 // Not below the bytes the row takes in a message.
 size_t EncodedBytes(const Row& row);
 
-// True if the rows are dense, of one dimension, unweighted, and have one kind of target, as many
+// True if the rows are dense, of one dimension, at least 1.
+bool FeaturesFitMatrix(absl::Span<const Row> rows);
+// True if they also are unweighted, and have one kind of target, as many
 // each.
 bool FitMatrix(absl::Span<const Row> rows);
 
-// Rows that passed CheckRows; FitMatrix for the first.
+// Rows that passed CheckRows; FitMatrix (FeaturesFitMatrix without targets) for the first.
 void EncodeMatrix(absl::Span<const Row> rows, bool with_targets, v1::SampleMatrix* matrix);
 void EncodeSamples(absl::Span<const Row> rows,
                    google::protobuf::RepeatedPtrField<v1::Sample>* samples);
@@ -39,6 +42,29 @@ void EncodeRows(absl::Span<const Row> rows, Message* message) {
     EncodeMatrix(rows, /*with_targets=*/true, message->mutable_matrix());
   } else {
     EncodeSamples(rows, message->mutable_samples());
+  }
+}
+
+// For any message with `outputs` and `min_sequence`.
+template <typename Message>
+void EncodeOptions(const PredictOptions& options, Message* message) {
+  for (const PredictionOutput output : options.outputs) {
+    message->add_outputs(static_cast<v1::PredictionOutput>(output));
+  }
+  message->set_min_sequence(options.min_sequence);
+}
+
+// A matrix to predict. InvalidArgument if its sizes do not fit together.
+absl::Status EncodeMatrix(const Matrix& from, v1::SampleMatrix* matrix);
+
+// For any message with `instances` and `matrix`: rows that passed CheckRows, without their targets
+// and weights.
+template <typename Message>
+void EncodeInstances(absl::Span<const Row> rows, Message* message) {
+  if (FeaturesFitMatrix(rows)) {
+    EncodeMatrix(rows, /*with_targets=*/false, message->mutable_matrix());
+  } else {
+    for (const Row& row : rows) EncodeFeatures(row.features, message->add_instances());
   }
 }
 

@@ -1,9 +1,12 @@
 // The unary calls of the client library against the fake server.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/include/kernelstream/client.h"
+#include "client/src/convert.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_server.h"
@@ -237,6 +240,91 @@ TEST_F(ClientTest, PredictsDenseSparseAndMatrixAlike) {
   EXPECT_EQ(matrix.predictions[0].scores, dense.predictions[0].scores);
   EXPECT_TRUE(absl::IsInvalidArgument(
       client_->Predict("m", Matrix{.rows = 3, .dimension = 2, .values = values}).status()));
+}
+
+TEST_F(ClientTest, AStreamGivesTheAnswersOfPredict) {
+  server_.AddModel("m");
+  server_.AddModel("regression", "square");
+  PredictOptions likely, uncertain;
+  likely.outputs = {PredictionOutput::kScore, PredictionOutput::kLabel,
+                    PredictionOutput::kProbabilities};
+  uncertain.outputs = {PredictionOutput::kValue, PredictionOutput::kVariance,
+                       PredictionOutput::kPredictionInterval};
+  for (const auto& [model, options] : {std::pair("m", likely), {"regression", uncertain}}) {
+    std::vector<Row> rows = Rows({{1, 2}, {3, -4}, {20, 1}});
+    const std::vector<Prediction> want = client_->Predict(model, rows, options)->predictions;
+    auto stream = client_->OpenPredictStream(model, options).value();
+    ASSERT_TRUE(stream->Send(rows).ok());  // travels as a matrix
+    const std::vector<float> values = {1, 2, 3, -4, 20, 1};
+    ASSERT_TRUE(stream->Send(Matrix{.rows = 3, .dimension = 2, .values = values}).ok());
+    rows[1].features = SparseFeatures{{0, 1}, {3, -4}};
+    ASSERT_TRUE(stream->Send(rows).ok());
+    EXPECT_EQ(stream->pending(), 3u);
+    while (stream->pending() > 0) {
+      const PredictResult result = stream->Next().value();
+      EXPECT_EQ(result.model_uid, absl::StrCat("uid-", model));
+      ASSERT_EQ(result.predictions.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(ToProto(result.predictions[i]).SerializeAsString(),
+                  ToProto(want[i]).SerializeAsString());
+      }
+    }
+    EXPECT_TRUE(absl::IsFailedPrecondition(stream->Next().status()));
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(stream->Send(Matrix{.rows = 3, .dimension = 3, .values = values})));
+  }
+}
+
+// Fills the window, then takes and sends in turn.
+TEST_F(ClientTest, AStreamOfPredictionsOutlivesConnections) {
+  server_.AddModel("m");
+  auto stream = client_->OpenPredictStream("m").value();
+  server_.Inject(FaultPoint::kBeforeLog, 4);
+  server_.Inject(FaultPoint::kBeforeLog, 9, grpc::StatusCode::ABORTED);
+  server_.Inject(FaultPoint::kAfterAck, 15, grpc::StatusCode::OK);
+  float sent = 0, taken = 0;
+  while (taken < 40) {
+    while (sent < 40 && stream->pending() < 6) {
+      if (sent == 30) {
+        server_.Stop();
+        server_.Start();
+      }
+      ASSERT_TRUE(stream->Send(Rows({{++sent}})).ok());
+    }
+    const absl::StatusOr<PredictResult> result = stream->Next();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_THAT(result->predictions[0].scores, ElementsAre(++taken));
+  }
+  EXPECT_EQ(server_.faults_left(), 0u);
+  EXPECT_GE(waits_.size(), 4u);
+}
+
+TEST_F(ClientTest, TheFirstFailureEndsAStreamOfPredictionsAfterTheAnswersBefore) {
+  server_.AddModel("m");
+  server_.Inject(FaultPoint::kBeforeLog, 2, grpc::StatusCode::INVALID_ARGUMENT);
+  auto stream = client_->OpenPredictStream("m").value();
+  for (int i = 0; i < 5; ++i) stream->Send(Rows({{1}})).IgnoreError();
+  EXPECT_TRUE(stream->Next().ok());
+  EXPECT_TRUE(stream->Next().ok());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(absl::IsInvalidArgument(stream->Next().status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(stream->Send(Rows({{1}}))));
+  EXPECT_TRUE(waits_.empty());
+
+  stream = client_->OpenPredictStream("none").value();
+  stream->Send(Rows({{1}})).IgnoreError();
+  EXPECT_TRUE(absl::IsNotFound(stream->Next().status()));
+
+  // max_attempts is 4.
+  stream = client_->OpenPredictStream("m").value();
+  for (int i = 0; i < 4; ++i) server_.Inject(FaultPoint::kBeforeLog);
+  stream->Send(Rows({{1}})).IgnoreError();
+  EXPECT_TRUE(absl::IsUnavailable(stream->Next().status()));
+  EXPECT_EQ(waits_.size(), 3u);
+
+  stream = client_->OpenPredictStream("m").value();
+  stream->Cancel();
+  EXPECT_TRUE(absl::IsCancelled(stream->Send(Rows({{1}}))));
+  EXPECT_TRUE(absl::IsCancelled(stream->Next().status()));
 }
 
 TEST_F(ClientTest, EvaluatesAllRowsOfASource) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +71,29 @@ std::string Problem(const v1::Sample& sample, uint32_t dimension) {
     if (!(std::abs(value) <= 1e30f)) return "a value is not finite or above 1e30";
   }
   return "";
+}
+
+// The columns of a logistic or square model's predictions, in place of them.
+void FillColumns(const v1::PredictResponse& answer, v1::StreamPredictResponse* response) {
+  response->clear_predictions();
+  v1::PredictionMatrix& matrix = *response->mutable_matrix();
+  constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+  matrix.set_rows(static_cast<uint32_t>(answer.predictions_size()));
+  for (const char* label : {"-1", "1"}) matrix.add_labels(label);
+  for (const v1::Prediction& row : answer.predictions()) {
+    matrix.add_scores(row.scores(0));
+    for (const auto& probability : row.probabilities()) {
+      matrix.add_probabilities(probability.value());
+    }
+    if (!row.label().empty()) {
+      matrix.add_label_indices(row.label() == "1" ? 1 : 0);
+      continue;
+    }
+    matrix.add_values(row.value());
+    matrix.add_variances(row.has_variance() ? row.variance() : kAbsent);
+    matrix.add_interval_lows(row.has_interval() ? row.interval().low() : kAbsent);
+    matrix.add_interval_highs(row.has_interval() ? row.interval().high() : kAbsent);
+  }
 }
 
 }  // namespace
@@ -437,18 +461,46 @@ grpc::Status FakeServer::Predict(grpc::ServerContext*, const v1::PredictRequest*
   absl::MutexLock lock(&mu_);
   grpc::Status status;
   if (Hit(FaultPoint::kCall, &status)) return status;
+  return Answer(*request, response);
+}
+
+grpc::Status FakeServer::StreamPredict(
+    grpc::ServerContext*,
+    grpc::ServerReaderWriter<v1::StreamPredictResponse, v1::StreamPredictRequest>* stream) {
+  v1::StreamPredictRequest request;
+  while (stream->Read(&request)) {
+    v1::PredictRequest same;
+    same.ParseFromString(request.SerializeAsString());  // the fields have the same numbers
+    v1::PredictResponse answer;
+    {
+      absl::MutexLock lock(&mu_);
+      grpc::Status status;
+      if (Hit(FaultPoint::kBeforeLog, &status)) return status;
+      if (status = Answer(same, &answer); !status.ok()) return status;
+    }
+    v1::StreamPredictResponse response;
+    response.ParseFromString(answer.SerializeAsString());
+    if (request.has_matrix()) FillColumns(answer, &response);
+    if (!stream->Write(response)) break;
+    absl::MutexLock lock(&mu_);
+    grpc::Status status;
+    if (Hit(FaultPoint::kAfterAck, &status)) return status;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Answer(const v1::PredictRequest& request, v1::PredictResponse* response) {
   Entry* entry = nullptr;
-  status = Find(request->model(), &entry);
-  if (!status.ok()) return status;
-  std::vector<v1::Features> rows(request->instances().begin(), request->instances().end());
-  if (request->has_matrix()) {
+  if (const grpc::Status status = Find(request.model(), &entry); !status.ok()) return status;
+  std::vector<v1::Features> rows(request.instances().begin(), request.instances().end());
+  if (request.has_matrix()) {
     v1::UpdateRequest as_update;
-    *as_update.mutable_matrix() = request->matrix();
+    *as_update.mutable_matrix() = request.matrix();
     for (v1::Sample& sample : Samples(as_update)) rows.push_back(sample.features());
   }
   const auto asked = [&](v1::PredictionOutput output) {
-    return std::find(request->outputs().begin(), request->outputs().end(), output) !=
-           request->outputs().end();
+    return std::find(request.outputs().begin(), request.outputs().end(), output) !=
+           request.outputs().end();
   };
   for (const v1::Features& row : rows) {
     const double score = Sum(row);
@@ -476,7 +528,7 @@ grpc::Status FakeServer::Predict(grpc::ServerContext*, const v1::PredictRequest*
   response->set_step(entry->log.size());
   response->set_sequence(entry->log.size());
   response->set_num_features(entry->log.size());
-  response->set_model_uid(absl::StrCat("uid-", request->model()));
+  response->set_model_uid(absl::StrCat("uid-", request.model()));
   return grpc::Status::OK;
 }
 

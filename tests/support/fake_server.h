@@ -98,6 +98,10 @@ class FakeServer final : public kernelstream::v1::ModelService::Service,
       grpc::ServerReaderWriter<v1::StreamUpdateResponse, v1::StreamUpdateRequest>*) override;
   grpc::Status Predict(grpc::ServerContext*, const v1::PredictRequest*,
                        v1::PredictResponse*) override;
+  // Each answer is a point kAfterAck, each request kBeforeLog; matrices are answered by columns.
+  grpc::Status StreamPredict(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::StreamPredictResponse, v1::StreamPredictRequest>*) override;
   grpc::Status Evaluate(grpc::ServerContext*, grpc::ServerReader<v1::EvaluateRequest>*,
                         v1::EvaluateResponse*) override;
 
@@ -117,6 +121,9 @@ class FakeServer final : public kernelstream::v1::ModelService::Service,
   };
 
   bool Hit(FaultPoint point, grpc::Status* status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Without a step or a fault.
+  grpc::Status Answer(const v1::PredictRequest& request, v1::PredictResponse* response)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   grpc::Status Find(const std::string& name, Entry** entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::Model Describe(const std::string& name, const Entry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,6 +1,5 @@
 // The kernelstream client library: create online kernel machines, stream labelled rows into them,
-// ask them for predictions, evaluate them. The only installed header; it needs Abseil and nothing
-// else.
+// ask for predictions, evaluate them. The only installed header; it needs Abseil and nothing else.
 //
 // Every call returns the server's own message in an absl::Status, or says which address could not
 // be reached. A status from the server carries the serialised google.rpc.Status with its details as
@@ -31,7 +30,6 @@ namespace kernelstream::client {
 inline constexpr absl::string_view kErrorDetailsUrl = "type.googleapis.com/google.rpc.Status";
 
 // ---- Rows
-// -----------------------------------------------------------------------------------------
 
 // One value per input.
 struct DenseFeatures {
@@ -65,8 +63,7 @@ struct Row {
   std::optional<double> weight = std::nullopt;
 };
 
-// Rows to predict without a copy per row. values: [rows, dimension] row-major, borrowed for the
-// call.
+// Rows to predict without a copy per row. values: [rows, dimension] row-major, borrowed.
 struct Matrix {
   size_t rows = 0;
   size_t dimension = 0;
@@ -74,7 +71,6 @@ struct Matrix {
 };
 
 // ---- Models
-// ---------------------------------------------------------------------------------------
 
 struct ComponentTerm;
 
@@ -130,8 +126,7 @@ struct ReplayConfig {
   StreamOrder order = StreamOrder::kUnspecified;
 };
 
-// Only loss is required; a config with nothing else is a good model. 0, "" and absent: the server's
-// default.
+// Only loss is required, and enough for a good model. 0, "" and absent: the server's default.
 struct ModelConfig {
   Component loss;
   Component kernel;
@@ -287,7 +282,6 @@ struct CreatedModel {
 };
 
 // ---- Predictions
-// ----------------------------------------------------------------------------------
 
 enum class PredictionOutput {
   kScore = 1,
@@ -330,8 +324,10 @@ struct PredictOptions {
   std::vector<PredictionOutput> outputs;
   // Wait until the row at this log position is learned. 0: do not wait.
   uint64_t min_sequence = 0;
-  // Absent: ConnectOptions::call_timeout.
+  // Of a stream: longest wait for an answer. Absent: ConnectOptions::call_timeout.
   std::optional<absl::Duration> timeout;
+  // Streams: most requests sent and not answered; Send waits while there are as many.
+  size_t max_in_flight = 8;
 };
 
 struct PredictResult {
@@ -341,6 +337,32 @@ struct PredictResult {
   uint64_t sequence = 0;
   uint64_t num_features = 0;
   std::string model_uid;
+};
+
+// Thread-safe. Pipelined Predict, for many rows: the next requests travel while earlier ones are
+// evaluated. If the connection breaks, requests without an answer are sent again, as Predict is.
+class PredictStream {
+ public:
+  ~PredictStream();
+  PredictStream(const PredictStream&) = delete;
+  PredictStream& operator=(const PredictStream&) = delete;
+
+  // One request: its rows are answered together. A failed stream returns why.
+  absl::Status Send(absl::Span<const Row> rows);
+  absl::Status Send(const Matrix& matrix);
+  // The next answer, in the order of the requests; waits for it. An error is about the oldest
+  // request without an answer and ends the stream. FailedPrecondition: there is no such request.
+  absl::StatusOr<PredictResult> Next();
+  // Requests whose answers were not taken, and answers that Next gives at once (kept in memory).
+  size_t pending() const;
+  size_t answered() const;
+  void Cancel();
+
+ private:
+  friend class Client;
+  struct Impl;
+  explicit PredictStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 struct EvaluateResult {
@@ -356,7 +378,6 @@ struct EvaluateResult {
 };
 
 // ---- Updates
-// --------------------------------------------------------------------------------------
 
 // When rows count as acknowledged: in memory; on disk; in the published model (and on disk).
 enum class AckLevel { kAccepted = 1, kDurable, kApplied };
@@ -388,8 +409,7 @@ struct UpdateResult {
   bool duplicate = false;
 };
 
-// Waits between attempts: initial, then times `multiplier`, up to `max`, each reduced by up to a
-// fifth at random.
+// Waits between attempts: initial, then times multiplier, up to max, each up to a fifth shorter.
 struct BackoffOptions {
   absl::Duration initial = absl::Milliseconds(100);
   absl::Duration max = absl::Seconds(5);
@@ -405,8 +425,7 @@ struct StreamAck {
   uint64_t num_features = 0;
   std::vector<RejectedRow> rejected;
   std::optional<ValidationMetrics> validation;
-  // True if this was learned from the server on reconnecting: the acks themselves were lost with
-  // the connection.
+  // Learned from the server on reconnecting: the acks themselves were lost with the connection.
   bool recovered = false;
 };
 
@@ -417,8 +436,7 @@ struct StreamOptions {
   AckLevel ack = AckLevel::kDurable;
   // End the stream at the first refused row instead of going on with the others.
   bool fail_on_bad_row = false;
-  // Most rows sent and not yet acknowledged (they are kept in memory). 0: as many as the server
-  // allows.
+  // Most rows sent and not yet acknowledged, kept in memory. 0: as many as the server allows.
   uint64_t max_in_flight_rows = 0;
   BackoffOptions backoff;
   // How long an outage is bridged by reconnecting before the stream fails.
@@ -477,8 +495,7 @@ class UpdateStream {
   UpdateStream(const UpdateStream&) = delete;
   UpdateStream& operator=(const UpdateStream&) = delete;
 
-  // Number the next row sent will have. Above 1 on a new stream: the producer's earlier rows are
-  // logged; skip them.
+  // Number of the next row to be sent. Above 1 on a new stream: those before are logged; skip them.
   uint64_t next_row() const;
   const std::string& producer_id() const;
 
@@ -495,8 +512,7 @@ class UpdateStream {
 
   StreamProgress progress() const;
 
-  // Flushes, ends the stream and sums up; status tells whether all went well. Later calls return
-  // the same.
+  // Flushes, ends the stream and sums up; status tells if all went well. Later calls: the same.
   UpdateSummary Close(absl::Duration timeout = absl::InfiniteDuration());
 
   // Ends the stream without waiting for acks; blocked calls return Cancelled.
@@ -510,13 +526,11 @@ class UpdateStream {
 };
 
 // ---- Client
-// ---------------------------------------------------------------------------------------
 
 struct ConnectOptions {
   // How long to wait for the server to be reachable, at first and before each attempt of a call.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // Deadline of a call including its retries, unless the call's options say otherwise. Not for
-  // streams.
+  // Deadline of a call with its retries, unless its options say otherwise. Not for update streams.
   absl::Duration call_timeout = absl::Seconds(60);
   // Attempts of a unary call that meets UNAVAILABLE (or, for Update, a full queue).
   int max_attempts = 6;
@@ -529,8 +543,7 @@ struct ConnectOptions {
 using RowSource = std::function<absl::StatusOr<std::vector<Row>>()>;
 
 // Thread-safe. One connection to one server, shared by all calls and streams, which may outlive the
-// Client. Calls are repeated on UNAVAILABLE with back-off; Update carries a request id so that a
-// repeated call is learned once.
+// Client. Calls are repeated on UNAVAILABLE with back-off; repeated updates are learned once.
 class Client {
  public:
   // address: host:port. Unavailable, with what to check, if nothing answers there in
@@ -550,8 +563,7 @@ class Client {
   absl::StatusOr<std::vector<ComponentInfo>> ListLosses();
   absl::StatusOr<std::vector<ComponentInfo>> ListSamplers();
   // OK if the server says that it is SERVING: all models, or `model` if it is not empty.
-  // Unavailable if it is not (loading, draining). NotFound: no such model. Asked once, without
-  // retries.
+  // Unavailable if it is not (loading, draining). NotFound: no such model. Asked once.
   absl::Status CheckHealth(const std::string& model = "");
 
   // One batch, acknowledged. For more than a few thousand rows, use a stream.
@@ -566,6 +578,9 @@ class Client {
                                         const PredictOptions& options = {});
   absl::StatusOr<PredictResult> Predict(const std::string& model, const Matrix& matrix,
                                         const PredictOptions& options = {});
+
+  absl::StatusOr<std::unique_ptr<PredictStream>> OpenPredictStream(
+      const std::string& model, const PredictOptions& options = {});
 
   // Nothing is learned; all rows are scored by one version of the model. Not repeated on failure.
   // timeout: of the whole call.
