@@ -25,6 +25,7 @@
 
 namespace kernelstream {
 
+// kFrozen: full, and created to freeze then. Whoever feeds the trainer stops taking rows in.
 enum class ModelPhase { kWarmingUp, kLearning, kFrozen };
 
 // One learner in the race, as `describe` shows it.

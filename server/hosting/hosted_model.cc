@@ -61,9 +61,9 @@ absl::StatusOr<Ref<Snapshot>> HostedModel::ServingSnapshot() const {
 
 ModelStatus HostedModel::status() const {
   ModelStatus status;
-  status.snapshot = published_.Get();
   status.rows_rejected = rows_rejected_.load(std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
+  status.snapshot = published_.Get();  // the last one, if the model is frozen
   const uint64_t learned = status.snapshot ? status.snapshot->sequence() : 0;
   status.rows_pending = logged_sequence_ > learned ? logged_sequence_ - learned : 0;
   status.failure = failure_;
@@ -78,7 +78,7 @@ ModelStatus HostedModel::status() const {
         status.phase = ModelStatus::Phase::kLearning;
         break;
       case ModelPhase::kFrozen:
-        status.phase = ModelStatus::Phase::kFrozen;
+        status.phase = frozen_ ? ModelStatus::Phase::kFrozen : ModelStatus::Phase::kLearning;
         break;
     }
   }
@@ -119,6 +119,13 @@ absl::Status HostedModel::FrozenError() const {
                    " features and was created with when_full FREEZE. It goes on predicting. To "
                    "learn more rows, create a model with "
                    "a larger max_features or with when_full KEEP_LEARNING"));
+}
+
+void HostedModel::NoteFrozen() {
+  // Rows are reserved from before the door looks whether the model is full until they are learned.
+  if (frozen_ || reserved_rows_ > 0 || FrozenError().ok()) return;
+  frozen_ = true;
+  metrics_->Phase(PhaseMetric::kFrozen);
 }
 
 absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snapshot* snapshot) {
@@ -209,6 +216,7 @@ void HostedModel::GiveBack(uint64_t rows, uint64_t bytes) {
     absl::MutexLock lock(&mutex_);
     reserved_rows_ -= rows;
     reserved_bytes_ -= bytes;
+    NoteFrozen();
     uint64_t rows_then = reserved_rows_, bytes_then = reserved_bytes_;
     while (!space_waiters_.empty()) {
       SpaceWaiter& first = space_waiters_.front();

@@ -107,7 +107,9 @@ class HostedModel final : public Runnable,
   //   named) INVALID_ARGUMENT     more rows than the queue can ever hold UNAVAILABLE loading,
   //   draining, or the disk failed NOT_FOUND            deleted
   // Bad rows are not an error: they are in the result (see AppendResult::refused).
-  // What had been logged before is acknowledged and not learned again, also by a frozen model.
+  // What had been logged before is acknowledged and not learned again, also by a frozen model. A
+  // model that freezes takes no rows once the published one is full; what was logged by then is
+  // learned, and only then is its phase kFrozen.
   void Append(AppendRequest request, AppendCallback callback);
   // Calls back once a batch of this size would have room, or at once if the model takes no rows
   // (Append says why).
@@ -165,8 +167,10 @@ class HostedModel final : public Runnable,
 
   // Taking in.
   absl::Status WhyNoRows() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // OK unless the published model is frozen.
+  // OK unless the published model is full and was created to freeze then.
   absl::Status FrozenError() const;
+  // The model is frozen from here on if it is full and nothing that was let in is left to learn.
+  void NoteFrozen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRow(const SampleBatch& rows, size_t i, const Snapshot* snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
   // Keeps the rows that pass; the others go to the rejected list.
@@ -193,6 +197,7 @@ class HostedModel final : public Runnable,
   // One step. How long it took.
   absl::Duration Step(const PendingRows::Taken& taken);
   void Publish();
+  void EndWaitsForPublished();
   // When a checkpoint is due; InfiniteFuture if there is nothing new.
   absl::Time CheckpointTime() const;
   void Checkpoint();
@@ -226,6 +231,7 @@ class HostedModel final : public Runnable,
   mutable absl::Mutex mutex_;
   Life life_ ABSL_GUARDED_BY(mutex_) = Life::kLoading;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool frozen_ ABSL_GUARDED_BY(mutex_) = false;  // it will not learn another row
   std::string failure_ ABSL_GUARDED_BY(mutex_);
   uint64_t reserved_rows_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t reserved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

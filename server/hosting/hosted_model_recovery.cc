@@ -28,6 +28,7 @@ void HostedModel::Load() {
   {
     absl::MutexLock lock(&mutex_);
     if (life_ == Life::kLoading) life_ = Life::kServing;
+    NoteFrozen();
   }
   Log(LogLevel::kInfo, "recovered",
       {{"model", name()},

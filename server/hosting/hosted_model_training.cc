@@ -104,9 +104,12 @@ absl::Time HostedModel::TrainSlice() {
       more = full || next_cut;
       waited = !full || waiters_.AnyUpTo(trainer_->sequence());
     }
-    if (waited || trained_since_publish_ >= kOverheadRatio * publish_cost_) Publish();
-    // After publishing, so that whoever waits for room and then predicts sees the rows.
+    const bool publish = waited || trained_since_publish_ >= kOverheadRatio * publish_cost_;
+    if (publish) Publish();
+    // After publishing, so that whoever waits for room and then predicts sees the rows; before
+    // anybody hears of the last row, so that a frozen model says so by then.
     GiveBack(taken.rows, taken.bytes);
+    if (publish) EndWaitsForPublished();
   }
   if (CheckpointTime() <= environment_.clock->Now()) Checkpoint();
   return more ? absl::InfinitePast() : std::min(wake, CheckpointTime());
@@ -159,6 +162,9 @@ void HostedModel::Publish() {
   trained_since_publish_ = absl::ZeroDuration();
   metrics_->Published(publish_cost_);
   ReportPhase();
+}
+
+void HostedModel::EndWaitsForPublished() {
   std::vector<SequenceWaiters::Callback> waiters;
   {
     absl::MutexLock lock(&mutex_);
@@ -189,9 +195,8 @@ void HostedModel::ReportPhase() {
     case ModelPhase::kWarmingUp:
       return metrics_->Phase(PhaseMetric::kWarmingUp);
     case ModelPhase::kLearning:
+    case ModelPhase::kFrozen:  // NoteFrozen says when there is nothing left to learn
       return metrics_->Phase(PhaseMetric::kLearning);
-    case ModelPhase::kFrozen:
-      return metrics_->Phase(PhaseMetric::kFrozen);
   }
 }
 

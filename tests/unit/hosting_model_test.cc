@@ -1,4 +1,5 @@
 // One model: exactly once, acks that tell the truth, recovery.
+#include <array>
 #include <atomic>
 #include <limits>
 #include <vector>
@@ -467,6 +468,59 @@ TEST(HostedModel, FrozenModelRefusesNewRowsAndAcknowledgesOldOnes) {
   ASSERT_TRUE(repeated.ok()) << repeated.status();
   EXPECT_TRUE(repeated->duplicate);
   EXPECT_EQ(model->logged_sequence(), logged);
+}
+
+// What was logged before the door closed is learned, over several slices and a restart; a model
+// that says it is frozen does not change any more.
+TEST(HostedModel, FreezesOnceEveryLoggedRowIsLearned) {
+  constexpr uint64_t kRows = 1024;
+  ModelConfig config = SmallConfig();
+  config.when_full = WhenFull::kFreeze;
+  std::array<uint8_t, 16> fingerprint{};
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts ? "with a restart" : "without a restart");
+    MemoryStore store;
+    FailAlways(store, Op::kSaveCheckpoint, absl::UnavailableError("crash"));
+    auto host = std::make_unique<Host>(&store);
+    auto model = host->Create("m", config);
+    std::atomic<uint64_t> looks = 0, full = 0;
+    absl::Notification half;
+    for (uint64_t sequence = kRows / 8; sequence <= kRows / 2; sequence += kRows / 8) {
+      model->WaitForSequence(sequence, [&, sequence](const absl::Status&) {
+        const ModelStatus status = model->status();
+        ++looks;
+        if (status.snapshot->phase() == ModelPhase::kFrozen) ++full;
+        EXPECT_EQ(status.phase == ModelStatus::Phase::kFrozen, status.rows_pending == 0);
+        host->clock.Advance(absl::Milliseconds(6));  // the slice ends
+        if (sequence == kRows / 2) half.Notify();
+      });
+    }
+    ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, kRows)).ok());
+    half.WaitForNotification();
+    EXPECT_EQ(looks, 4u);
+    EXPECT_GT(full, 0u);
+    if (restarts) {
+      model.reset();
+      host.reset();
+      host = std::make_unique<Host>(&store);
+      host->Load();
+      model = host->Get("m");
+    }
+    host->Settle(*model);
+    while (model->status().phase != ModelStatus::Phase::kFrozen) sched_yield();
+    const ModelStatus status = model->status();
+    EXPECT_EQ(status.rows_pending, 0u);
+    EXPECT_EQ(status.snapshot->sequence(), kRows);
+    EXPECT_EQ(status.snapshot->rows_learned(), kRows);
+    if (restarts) {
+      EXPECT_EQ(status.snapshot->fingerprint(), fingerprint);
+    }
+    fingerprint = status.snapshot->fingerprint();
+    const auto refused = AppendAndWait(*model, FromProducer(NumberedRows(1, 8), "p"));
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(model->status().phase, ModelStatus::Phase::kFrozen);
+    EXPECT_EQ(model->snapshot()->fingerprint(), fingerprint);
+  }
 }
 
 TEST(HostedModel, WaitCanBeCancelled) {
