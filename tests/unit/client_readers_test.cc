@@ -351,6 +351,40 @@ TEST_F(Readers, CsvNamesInputsAfterTheirColumns) {
               HasSubstr("column \"size\""));
 }
 
+// In JSON such a key is an index: the same name must not be a number's hash in CSV.
+TEST_F(Readers, CsvRefusesInputsNamedByDigitsAlone) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.named = true;
+  const std::string text = "a,3,y\n1,2,0\n";
+  const auto refused = Read(text, options);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("column \"3\""));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("name it \"x3\""));
+  options.drop = {"3"};
+  EXPECT_TRUE(Read(text, options).ok());
+  options.drop.clear();
+  options.target = "3";
+  EXPECT_TRUE(Read(text, options).ok());
+  EXPECT_TRUE(Read(text, Of(Format::kCsv)).ok()) << "places, not names";
+}
+
+// The texts that stand for no value in CSV do so in JSON, and are no categories.
+TEST_F(Readers, JsonLinesTakeTextsOfMissingValuesForMissing) {
+  const std::string text =
+      "{\"features\": {\"height\": \"NaN\", \"colour\": \"red\"}, \"target\": 1}\n"
+      "{\"features\": {\"3\": \"nan\"}, \"target\": 1}\n";
+  ReaderOptions options = Of(Format::kJsonLines);
+  EXPECT_THAT(std::string(Read(text, options).status().message()),
+              HasSubstr("features[height] has no value (\"NaN\")"));
+  options.missing = Missing::kZero;
+  const auto rows = Read(text, options).value();
+  EXPECT_THAT(Named(rows[0]).numbers, IsEmpty());
+  EXPECT_EQ(Named(rows[0]).categories, (std::map<std::string, std::string>{{"colour", "red"}}));
+  EXPECT_THAT(Sparse(rows[1]).indices, ElementsAre(3));
+  options.missing = Missing::kSkip;
+  EXPECT_THAT(Read(text, options).value(), IsEmpty());
+  EXPECT_EQ(skipped_, 2u);
+}
+
 struct BadInput {
   const char* what;
   Format format;
@@ -373,6 +407,10 @@ TEST_P(BadInputs, NameThePlaceAndTheTrouble) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadInputs,
     ::testing::Values(
+        BadInput{"libsvm_index",
+                 Format::kLibsvm,
+                 "1 18446744073709551616:1\n",
+                 {"line 1", "is 2^64 or more"}},
         BadInput{"csv_empty", Format::kCsv, "", {"is empty"}},
         BadInput{"csv_text",
                  Format::kCsv,

@@ -255,6 +255,16 @@ absl::Status CsvReader::SettleColumns() {
       return status;
     }
   }
+  for (size_t i = 0; options_.named && i < names_.size(); ++i) {
+    const bool is_input = roles_[i] == Role::kFeature || roles_[i] == Role::kCategory;
+    if (!is_input || !IsDigits(names_[i])) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        source_->name(), ": the column ", Quote(names_[i]),
+        " is named by digits alone, which JSON rows and predictions take for an index; "
+        "name it \"x",
+        names_[i], "\" or so, leave it out with --drop ", names_[i],
+        ", or give --no-header if the file begins with a row"));
+  }
   num_features_ = std::count_if(roles_.begin(), roles_.end(), [](Role role) {
     return role == Role::kFeature || role == Role::kCategory;
   });

@@ -60,13 +60,20 @@ absl::Status ParseObject(const std::string& line, Json* object) {
   return absl::OkStatus();
 }
 
+// null, or a text that stands for it in CSV too.
+bool HasNoValue(const Json& json) {
+  return json.is_null() || (json.is_string() && IsMissing(json.get_ref<const std::string&>()));
+}
+
 // The message lacks where: see At.
 absl::Status ParseValue(const Json& json, Missing missing, float* value) {
-  if (json.is_null()) {
+  if (HasNoValue(json)) {
     *value = 0;
     if (missing == Missing::kZero) return absl::OkStatus();
     if (missing == Missing::kSkip) return absl::Status(kSkipRow, "missing");
-    return Invalid("has no value (null); correct the line, or give --missing skip or zero");
+    const std::string shown = json.is_null() ? "null" : Quote(json.get_ref<const std::string&>());
+    return Invalid(absl::StrCat("has no value (", shown,
+                                "); correct the line, or give --missing skip or zero"));
   }
   if (!json.is_number()) return Invalid(absl::StrCat("is ", json.type_name(), "; give a number"));
   const double wide = json.get<double>();
@@ -82,13 +89,9 @@ absl::Status At(const Index& index, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("features[", index, "] ", status.message()));
 }
 
-bool IsIndex(const std::string& key) {
-  return !key.empty() && std::all_of(key.begin(), key.end(), absl::ascii_isdigit);
-}
-
 bool HasNames(const Json& object) {
   for (const auto& [key, value] : object.items()) {
-    if (!IsIndex(key) || value.is_string()) return true;
+    if (!IsDigits(key) || (value.is_string() && !HasNoValue(value))) return true;
   }
   return false;
 }
@@ -96,11 +99,11 @@ bool HasNames(const Json& object) {
 absl::Status ParseNamed(const Json& object, Missing missing, Features* features) {
   auto& named = features->emplace<NamedFeatures>();
   for (const auto& [key, value] : object.items()) {
-    if (IsIndex(key)) {
+    if (IsDigits(key)) {
       return Invalid(absl::StrCat("features has the index ", Quote(key),
                                   " among names; give it a name too, such as \"x", key, "\""));
     }
-    if (value.is_string()) {
+    if (value.is_string() && !HasNoValue(value)) {
       named.categories[key] = value.get<std::string>();
       continue;
     }
@@ -108,7 +111,7 @@ absl::Status ParseNamed(const Json& object, Missing missing, Features* features)
     if (absl::Status status = ParseValue(value, missing, &number); !status.ok()) {
       return At(key, status);
     }
-    if (!value.is_null()) named.numbers[key] = value.get<double>();
+    if (!HasNoValue(value)) named.numbers[key] = value.get<double>();
   }
   return absl::OkStatus();
 }

@@ -99,9 +99,13 @@ absl::Status LibsvmReader::ParseLine(absl::string_view line, Row* row) {
       continue;
     }
     uint64_t index = 0;
-    if (!absl::SimpleAtoi(key, &index) || key.front() == '+' || key.front() == '-') {
+    if (!IsDigits(key)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the index ", Quote(key), " in ", Quote(word), " is not a whole number"));
+    }
+    if (!absl::SimpleAtoi(key, &index)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the index ", Quote(key), " is 2^64 or more; indices are below that"));
     }
     if (index < options_.index_base) {
       return absl::InvalidArgumentError(

@@ -1,5 +1,6 @@
 #include "client/src/readers/numbers.h"
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 
@@ -35,6 +36,10 @@ absl::Status Parse(absl::string_view text, double limit, double* value) {
 }
 
 }  // namespace
+
+bool IsDigits(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
 
 bool IsMissing(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);

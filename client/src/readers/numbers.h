@@ -12,6 +12,9 @@ namespace kernelstream::client {
 // "", NA, N/A, NaN, null, none, ? in any case: there is no value.
 bool IsMissing(absl::string_view text);
 
+// At least one, and nothing else.
+bool IsDigits(absl::string_view text);
+
 // A finite number; InvalidArgument says what is wrong with the text, and what to do, but not where
 // it stands.
 absl::Status ParseTarget(absl::string_view text, double* value);
