@@ -51,11 +51,40 @@ Timing Measure(double seconds, const std::function<void()>& work) {
   return {times.front(), times[times.size() / 2]};
 }
 
+// Of the projections of one frequency.
+double ProjectionFlops(const FeatureSpec& spec, size_t dim) {
+  const bool structured = spec.sampler == Sampler::kStructured;
+  if (spec.composition == Composition::kNone) {
+    // Two transforms; an addition takes the slot of a multiply-add.
+    if (structured) return 4 * std::ceil(std::log2(dim));
+    return 2 * static_cast<double>(spec.factors() * spec.transformed_dim(dim));
+  }
+  if (spec.is_shift_invariant() && !structured) return 2 * static_cast<double>(dim);
+  double flops = 0;
+  for (const FeatureTerm& term : spec.terms) {
+    const double share = spec.composition == Composition::kProduct
+                             ? 1
+                             : term.weight * term.spec.amplitude_square() / spec.amplitude_square();
+    flops += share * ProjectionFlops(term.spec, dim);
+  }
+  return flops;
+}
+
 double FlopsPerFeature(const FeatureSpec& spec, size_t dim) {
-  auto terms = static_cast<double>(spec.factors() * spec.transformed_dim(dim));
-  // Two transforms; an addition takes the slot of a multiply-add.
-  if (spec.sampler == Sampler::kStructured) terms = 2 * std::ceil(std::log2(dim));
-  double flops = 2 * terms / static_cast<double>(spec.waves());
+  double flops = 0;
+  if (spec.composition != Composition::kNone && !spec.is_shift_invariant()) {
+    for (const FeatureTerm& term : spec.terms) {
+      FeatureSpec of_term = term.spec;
+      of_term.pairs = spec.pairs && of_term.takes_pairs();
+      const double share =
+          spec.composition == Composition::kProduct
+              ? 1
+              : term.weight * term.spec.amplitude_square() / spec.amplitude_square();
+      flops += share * FlopsPerFeature(of_term, dim);
+    }
+    return flops;
+  }
+  flops = ProjectionFlops(spec, dim) / static_cast<double>(spec.waves());
   if (spec.form == FeatureForm::kCosine || spec.form == FeatureForm::kCosineExponential) {
     flops += kCosineFlops;
   }
@@ -98,11 +127,24 @@ struct Inputs {
   float inverse_bandwidth = 1;
 };
 
-void PrintRow(const std::string& name, const Kernel& kernel, const FeatureSpec& spec, double peak,
-              double seconds) {
+// Complete but for what a model would choose from its rows.
+std::unique_ptr<const Kernel> KernelFor(const ComponentConfig& config, size_t dim) {
+  auto complete = CompleteKernel(config);
+  if (!complete.ok()) return nullptr;
+  const std::vector<float> row(dim);
+  if (config.name == "convolution") ChooseKernelParameters({row.data(), 1, dim}, *complete);
+  auto kernel = MakeUnitKernel(*complete);
+  return kernel.ok() ? *std::move(kernel) : nullptr;
+}
+
+void PrintRow(const std::string& name, const ComponentConfig& config, const SamplerEntry& sampler,
+              bool pairs, double peak, double seconds) {
   std::printf("| `%s` |", name.c_str());
   for (const size_t dim : kDims) {
-    const Inputs in(kernel, dim);
+    const auto kernel = KernelFor(config, dim);
+    FeatureSpec spec = Sampled(kernel->features(), sampler);
+    spec.pairs = pairs;
+    const Inputs in(*kernel, dim);
     FeatureCacheBudget budget(int64_t{1} << 30);
     std::vector<float> out(kRows * kFeatures);
     const auto time = [&](FeatureCacheBudget* cache) {
@@ -123,6 +165,38 @@ void PrintRow(const std::string& name, const Kernel& kernel, const FeatureSpec& 
   std::fflush(stdout);
 }
 
+// Alone, in pairs, and in the better form with each sampler that applies.
+bool PrintRows(const std::string& title, const ComponentConfig& config, double peak,
+               double seconds) {
+  const auto kernel = KernelFor(config, kDims[0]);
+  if (kernel == nullptr) {
+    std::fprintf(stderr, "%s cannot be made\n", title.c_str());
+    return false;
+  }
+  const FeatureSpec spec = kernel->features();
+  const bool pairs = spec.takes_pairs();
+  const std::string name = absl::StrCat(title, pairs ? ", pairs" : "");
+  const SamplerEntry& iid = *FindSampler("iid");
+  if (pairs && spec.composition == Composition::kNone)
+    PrintRow(title, config, iid, false, peak, seconds);
+  PrintRow(name, config, iid, pairs, peak, seconds);
+  for (const SamplerEntry& sampler : SamplerRegistry()) {
+    if (sampler.sampler == Sampler::kIid || !SamplerApplies(sampler, spec)) continue;
+    PrintRow(absl::StrCat(name, ", ", sampler.doc.name), config, sampler, pairs, peak, seconds);
+  }
+  return true;
+}
+
+// "sum of gaussian, polynomial".
+std::string TitleOf(const ComponentConfig& config) {
+  if (config.terms.empty()) return SettingText(config);
+  std::string title;
+  for (const ComponentTerm& term : config.terms) {
+    absl::StrAppend(&title, title.empty() ? config.name + " of " : ", ", term.component.name);
+  }
+  return title;
+}
+
 int Main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 0.1;
   const double peak = bench::PeakFlops(ActiveSimdTarget());
@@ -134,34 +208,20 @@ int Main(int argc, char** argv) {
   for (const size_t dim : kDims) std::printf(" dim %zu: kept | of limit | spread | drawn |", dim);
   std::printf("\n|---|%s%s\n", "---|---|---|---|", "---|---|---|---|");
   for (const KernelEntry& entry : KernelRegistry()) {
+    if (entry.doc.takes_terms) continue;
     for (const ComponentConfig& setting : KernelSettings(entry.doc.name)) {
       if (setting.parameters.contains("offset")) continue;  // the same work
-      // That of their terms, and, where features are kept, of a Gaussian.
-      if (!setting.terms.empty() || setting.name == "convolution") continue;
-      ComponentConfig config = setting;
-      auto complete = CompleteKernel(config);
-      if (complete.ok()) config = *std::move(complete);
-      const auto kernel = MakeUnitKernel(config);
-      if (!kernel.ok()) {
-        std::fprintf(stderr, "%s: %s\n", SettingText(setting).c_str(),
-                     std::string(kernel.status().message()).c_str());
-        return 1;
-      }
-      FeatureSpec spec = (*kernel)->features();
-      std::string name = SettingText(setting);
-      PrintRow(name, **kernel, spec, peak, seconds);
-      if (spec.form == FeatureForm::kCosine) {
-        spec.pairs = true;
-        name += ", pairs";
-        PrintRow(name, **kernel, spec, peak, seconds);
-      }
-      for (const SamplerEntry& sampler : SamplerRegistry()) {
-        if (sampler.sampler == spec.sampler || !sampler.applies(spec)) continue;
-        FeatureSpec drawn = spec;
-        drawn.sampler = sampler.sampler;
-        PrintRow(absl::StrCat(name, ", ", sampler.doc.name), **kernel, drawn, peak, seconds);
-      }
+      if (!PrintRows(TitleOf(setting), setting, peak, seconds)) return 1;
     }
+  }
+  // Cosines of the inputs, which are one cosine, and others.
+  const ComponentConfig compositions[] = {
+      {"sum", {}, {{1, Leaf("gaussian")}, {1, Leaf("laplacian")}}},
+      {"sum", {}, {{1, Leaf("gaussian")}, {1, Leaf("polynomial")}}},
+      {"product", {}, {{1, Leaf("gaussian")}, {1, Leaf("laplacian")}}},
+      {"product", {}, {{1, Leaf("gaussian")}, {1, Leaf("polynomial")}}}};
+  for (const ComponentConfig& composition : compositions) {
+    if (!PrintRows(TitleOf(composition), composition, peak, seconds)) return 1;
   }
   return 0;
 }
