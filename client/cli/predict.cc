@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -119,8 +120,56 @@ class PredictionWriter {
   bool value_ = false;
 };
 
+// Thread-compatible. Rows on their way through a stream, whose answers are written in order.
+class StreamedRows {
+ public:
+  StreamedRows(PredictStream* stream, PredictionWriter* writer)
+      : stream_(stream), writer_(writer) {}
+
+  absl::Status Send(absl::Span<const Row> rows, uint64_t first_line) {
+    first_lines_.push_back(first_line);
+    const absl::Status sent = stream_->Send(rows);
+    const absl::Status written = WriteAnswers(sent.ok() ? kMostPending - 1 : 0);
+    return written.ok() && !sent.ok() ? About(sent) : written;
+  }
+
+  // Writes the answers that are there, and waits for more as long as more than `left` are due.
+  absl::Status WriteAnswers(size_t left) {
+    while (stream_->pending() > left || stream_->answered() > 0) {
+      absl::StatusOr<PredictResult> result = stream_->Next();
+      if (!result.ok()) return About(result.status());
+      first_lines_.pop_front();
+      for (const Prediction& prediction : result->predictions) {
+        if (absl::Status status = writer_->Write(prediction); !status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kMostPending = 8;
+
+  // A failure is about the oldest rows without an answer.
+  absl::Status About(const absl::Status& status) const {
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), " (rows from line ", first_lines_.front(),
+                                     " on; row 0 is that line)"));
+  }
+
+  PredictStream* const stream_;
+  PredictionWriter* const writer_;
+  std::deque<uint64_t> first_lines_;  // of the requests whose answers are due
+};
+
 absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* reader,
                         PredictionWriter* writer) {
+  PredictOptions options;
+  options.outputs = flags.outputs;
+  options.min_sequence = flags.min_sequence;
+  absl::StatusOr<std::unique_ptr<PredictStream>> stream =
+      client->OpenPredictStream(flags.name, options);
+  if (!stream.ok()) return stream.status();
+  StreamedRows streamed(stream->get(), writer);
   std::vector<Row> rows;
   uint64_t first_line = 0;
   for (bool more = true; more;) {
@@ -128,27 +177,19 @@ absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* re
     while (more && rows.size() < flags.batch_rows) {
       SourceRow row;
       absl::StatusOr<bool> read = reader->Next(&row);
-      if (!read.ok()) return read.status();
+      if (!read.ok()) {
+        const absl::Status written = streamed.WriteAnswers(0);
+        return written.ok() ? read.status() : written;
+      }
       more = *read;
       if (!more) break;
       if (rows.empty()) first_line = row.line;
       rows.push_back(std::move(row.row));
     }
     if (rows.empty()) break;
-    PredictOptions options;
-    options.outputs = flags.outputs;
-    options.min_sequence = flags.min_sequence;
-    absl::StatusOr<PredictResult> result = client->Predict(flags.name, rows, options);
-    if (!result.ok()) {
-      return absl::Status(result.status().code(),
-                          absl::StrCat(result.status().message(), " (rows from line ", first_line,
-                                       " on; row 0 is that line)"));
-    }
-    for (const Prediction& prediction : result->predictions) {
-      if (absl::Status status = writer->Write(prediction); !status.ok()) return status;
-    }
+    if (absl::Status status = streamed.Send(rows, first_line); !status.ok()) return status;
   }
-  return absl::OkStatus();
+  return streamed.WriteAnswers(0);
 }
 
 // What --variance asks for: all that the model's method knows.

@@ -295,6 +295,34 @@ TEST_F(CommandLine, PredictWritesCsvAndJsonLines) {
   EXPECT_EQ(Run("predict m --input " + file + " --output /dev/full").exit_status, 1);
 }
 
+TEST_F(CommandLine, PredictKeepsTheOrderOfAFileOverABrokenConnection) {
+  server_.AddModel("m");
+  std::string rows = "a\n", expected = "score,label\n";
+  for (int i = 1; i <= 100; ++i) {
+    absl::StrAppend(&rows, i, "\n");
+    absl::StrAppend(&expected, i, ",1\n");
+  }
+  server_.Inject(FaultPoint::kBeforeLog, 5);
+  server_.Inject(FaultPoint::kAfterAck, 17, grpc::StatusCode::OK);
+  const Outcome run = Run("predict m --batch 3 --input " + File("rows.csv", rows));
+  EXPECT_EQ(run.exit_status, 0) << run.err;
+  EXPECT_EQ(run.out, expected);
+  EXPECT_EQ(server_.faults_left(), 0u);
+}
+
+TEST_F(CommandLine, PredictNamesTheLineAfterTheAnswersToThoseBefore) {
+  server_.AddModel("m");
+  server_.Inject(FaultPoint::kBeforeLog, 2, grpc::StatusCode::INVALID_ARGUMENT);
+  Outcome run = Run("predict m --batch 2 --input " + File("rows.csv", "a\n1\n2\n3\n4\n5\n6\n7\n"));
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_EQ(run.out, "score,label\n1,1\n2,1\n3,1\n4,1\n");
+  EXPECT_THAT(run.err, HasSubstr("rows from line 6 on"));
+  run = Run("predict m --batch 2 --input " + File("bad.csv", "a\n1\n2\n3\nx\n5\n"));
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_EQ(run.out, "score,label\n1,1\n2,1\n");
+  EXPECT_THAT(run.err, HasSubstr("line 5"));
+}
+
 TEST_F(CommandLine, PredictLeavesOutTheTargetTheModelWasTaughtWith) {
   server_.AddModel("m", "square");
   const std::string file = File("rows.csv", "a,b,price\n1,2,30\n");
