@@ -118,8 +118,10 @@ class UpdateRun {
   // asked.
   absl::StatusOr<bool> NextRow(SourceRow* row);
   UpdateSummary Finish();
-  // Waits until the model has learned what was sent; why not, if it does not.
-  // Waits until the rows are learned; the summary then tells of the model that has learned them.
+  // What the model is now, into the summary too.
+  absl::StatusOr<ModelInfo> Look(UpdateSummary* summary);
+  // Waits until the rows that were taken are learned; the summary then tells of the model that has
+  // learned them. Why not, if it does not.
   absl::Status WaitApplied(UpdateSummary* summary);
   int Report(const UpdateSummary& summary, const absl::Status& status);
   void PrintSummary(const UpdateSummary& summary, double seconds) const;
@@ -244,15 +246,22 @@ UpdateSummary UpdateRun::Finish() {
   return stream_->Close(interrupts > 0 ? kInterruptedFlush : absl::InfiniteDuration());
 }
 
+absl::StatusOr<ModelInfo> UpdateRun::Look(UpdateSummary* summary) {
+  absl::StatusOr<ModelInfo> model = client_->GetModel(flags_.name);
+  if (model.ok()) {
+    summary->step = model->step;
+    summary->num_features = model->num_features;
+    summary->validation = model->validation;
+  }
+  return model;
+}
+
 absl::Status UpdateRun::WaitApplied(UpdateSummary* summary) {
   uint64_t last_learned = 0;
   absl::Time last_change = absl::Now();
   while (interrupts == 0) {
-    absl::StatusOr<ModelInfo> model = client_->GetModel(flags_.name);
+    absl::StatusOr<ModelInfo> model = Look(summary);
     if (!model.ok()) return model.status();
-    summary->step = model->step;
-    summary->num_features = model->num_features;
-    summary->validation = model->validation;
     if (model->rows_pending == 0 ||
         (summary->sequence != 0 && model->sequence >= summary->sequence)) {
       return absl::OkStatus();
@@ -260,11 +269,6 @@ absl::Status UpdateRun::WaitApplied(UpdateSummary* summary) {
     if (model->phase == Phase::kFailed) {
       return absl::FailedPreconditionError(
           absl::StrCat("model ", flags_.name, " has failed: ", model->failure));
-    }
-    if (model->phase == Phase::kFrozen) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("model ", flags_.name, " is frozen with ", model->rows_pending,
-                       " rows not learned; create one with more --max-features"));
     }
     const uint64_t warmup =
         model->config.warmup_rows != 0 ? model->config.warmup_rows : kDefaultWarmupRows;
@@ -380,7 +384,9 @@ int UpdateRun::Report(const UpdateSummary& summary, const absl::Status& status) 
   }
   if (!status.ok()) {
     Fail(status);
-    if (summary.next_row > 1) PrintError(absl::StrCat("to go on: ", ResumeCommand()));
+    // The same would be answered again.
+    const bool can_go_on = !absl::IsFailedPrecondition(status);
+    if (can_go_on && summary.next_row > 1) PrintError(absl::StrCat("to go on: ", ResumeCommand()));
     return kExitFailed;
   }
   return num_bad_lines_ == 0 && summary.rows_rejected == 0 ? kExitOk : kExitFailed;
@@ -400,9 +406,14 @@ int UpdateRun::Run() {
   UpdateSummary summary = Finish();
   interrupted_ = interrupts > 0;
   if (!summary.status.ok()) status = summary.status;
-  if (status.ok() && flags_.wait_applied && flags_.ack != AckLevel::kApplied) {
-    status = WaitApplied(&summary);
+  // A model that takes no more rows still learns those it has taken.
+  const bool takes_no_more = absl::IsFailedPrecondition(status);
+  if (flags_.wait_applied && (takes_no_more || (status.ok() && flags_.ack != AckLevel::kApplied))) {
+    const absl::Status waited = WaitApplied(&summary);
+    if (status.ok()) status = waited;
     interrupted_ = interrupts > 0;
+  } else if (takes_no_more) {
+    Look(&summary).status().IgnoreError();  // for the summary; `status` is what went wrong
   }
   if (!interrupted_) return Report(summary, status);
   return Report(summary, absl::CancelledError("interrupted"));

@@ -200,6 +200,24 @@ TEST_F(CommandLine, BadLineStopsOrIsSkipped) {
   EXPECT_EQ(server_.Log("m").size(), 2u);
 }
 
+TEST_F(CommandLine, AModelThatTakesNoMoreRowsIsSummedUpWithoutACommandToGoOn) {
+  server_.AddModel("m");
+  const std::string file = File("rows.csv", "a,y\n1,1\n2,-1\n3,1\n");
+  for (const std::string flags : {"", "--no-wait-applied "}) {
+    server_.Inject(FaultPoint::kBeforeLog, 2, grpc::StatusCode::FAILED_PRECONDITION);
+    Outcome run = Run("update m --batch 1 " + flags + "--input " + file);
+    EXPECT_EQ(run.exit_status, 1);
+    EXPECT_THAT(run.out, HasSubstr("3 sent, 2 accepted, 0 rejected"));
+    EXPECT_THAT(run.out, Not(HasSubstr("model: step 0, 0 features")));
+    EXPECT_THAT(run.err, HasSubstr("scripted failure"));
+    EXPECT_THAT(run.err, Not(HasSubstr("to go on")));
+    server_.Inject(FaultPoint::kBeforeLog, 0, grpc::StatusCode::FAILED_PRECONDITION);
+    run = Run("update m " + flags + "--input " + file);
+    EXPECT_THAT(run.out, HasSubstr("0 accepted"));
+    EXPECT_THAT(run.out, Not(HasSubstr("model: step 0, 0 features")));
+  }
+}
+
 TEST_F(CommandLine, TargetsFollowTheLossOfTheModel) {
   server_.AddModel("several", "square");
   const std::string table = File("rows.csv", "p,a,b,q\n1,2,3,4\n");
