@@ -155,10 +155,17 @@ void AddFirst(Digest128& digest, const TrainerState& state) {
   Add(digest, state.input_inverse_scale);
 }
 
-}  // namespace
+void Add(Digest128& digest, const VarianceConfig& config) {
+  digest.AddU64(static_cast<uint64_t>(config.method));
+  digest.AddU64(config.features);
+  digest.AddDouble(config.noise_variance.value_or(-1));
+  digest.AddDouble(config.coverage);
+  digest.AddU64(config.test_points.size());
+  for (const std::vector<float>& point : config.test_points) Add(digest, point);
+}
 
-std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state) {
-  Digest128 digest;
+// All but the variance.
+void AddMost(Digest128& digest, const ModelConfig& config, const TrainerState& state) {
   Add(digest, config);
   AddFirst(digest, state);
   Add(digest, state.target_offsets);
@@ -192,6 +199,26 @@ std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerStat
     Add(digest, candidate.average);
     digest.AddU64(candidate.steps_since_restart);
   }
+}
+
+}  // namespace
+
+std::array<uint8_t, 16> Fingerprint(const ModelConfig& config, const TrainerState& state,
+                                    const VarianceEstimator* variance) {
+  Digest128 digest;
+  AddMost(digest, config, state);
+  if (config.variance.method != VarianceMethod::kNone) Add(digest, config.variance);
+  if (variance != nullptr) {
+    digest.AddU64(state.next_variance_row);
+    variance->AddTo(digest);
+  }
+  return digest.Finish();
+}
+
+std::array<uint8_t, 16> FingerprintWithoutVariance(const ModelConfig& config,
+                                                   const TrainerState& state) {
+  Digest128 digest;
+  AddMost(digest, config, state);
   return digest.Finish();
 }
 

@@ -129,6 +129,16 @@ PosteriorState ExactPosterior::state() const {
   return state;
 }
 
+void ExactPosterior::AddTo(Digest128& digest) const {
+  digest.AddU64(rows_);
+  digest.Add(products_.data(), products_.size() * sizeof(double));
+  digest.Add(target_products_.data(), target_products_.size() * sizeof(double));
+  digest.AddU64(factor_->rows());
+  digest.AddDouble(factor_->noise_variance());
+  digest.Add(factor_->factor().data(), factor_->factor().size() * sizeof(float));
+  digest.Add(factor_->mean().data(), factor_->mean().size() * sizeof(float));
+}
+
 void ExactPosterior::Add(const float* features, size_t rows, std::span<const double> targets,
                          std::span<const double> weights, double noise_variance) {
   const size_t panels = num_features() / kPanelWidth;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/base/digest.h"
 #include "core/simd/triangle.h"
 
 namespace kernelstream {
@@ -97,6 +98,8 @@ class ExactPosterior {
   // Never null: before any row, the prior.
   std::shared_ptr<const PosteriorFactor> factor() const { return factor_; }
   PosteriorState state() const;
+  // All of the state.
+  void AddTo(Digest128& digest) const;
 
  private:
   ExactPosterior() = default;

@@ -51,7 +51,7 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
   if (hashed_) {
     uint64_t values = 0;
     for (size_t i = 0; i < rows.size(); ++i) values += rows.row(i).values.size();
-    return num_features_ *
+    return num_scored_ *
            (values * (1 + kWorkOfDraw) + rows.size() * (kWorkOfCosine + num_outputs_));
   }
   const uint64_t dimension = DimensionFor(rows);
@@ -59,13 +59,13 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
   const FeatureSpec& spec = features_->spec();
   const FrequencyWork frequency = WorkOfFrequency(spec, dimension);
   const uint64_t projected = frequency.operations / spec.waves();
-  const uint64_t needed = num_features_ * frequency.numbers / spec.waves();
+  const uint64_t needed = num_scored_ * frequency.numbers / spec.waves();
   // Wider rows are evaluated without the cache.
   const uint64_t kept = dimension > features_->input_dim()
                             ? 0
                             : static_cast<uint64_t>(features_->cached_bytes()) / sizeof(float);
   const uint64_t drawn = needed - std::min(needed, kept);
-  return rows.size() * num_features_ * (projected + kWorkOfCosine + num_outputs_) +
+  return rows.size() * num_scored_ * (projected + kWorkOfCosine + num_outputs_) +
          kWorkOfDraw * drawn;
 }
 
@@ -85,7 +85,7 @@ void Snapshot::TakeInputs(const SampleBatch& rows, size_t first, size_t count, s
 
 void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) const {
   const size_t outputs = num_outputs_;
-  if (features_ == nullptr || num_features_ == 0) {
+  if (features_ == nullptr || num_scored_ == 0) {
     for (size_t i = 0; i < rows.size(); ++i)
       std::copy(constant_.begin(), constant_.end(), out + i * outputs);
     return;
@@ -94,7 +94,7 @@ void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) c
   const std::shared_ptr<const FeatureMap> features =
       dimension > features_->input_dim() ? features_->Widen(dimension, /*keep=*/false) : features_;
 
-  const FeatureChunks chunks(num_features_);
+  const FeatureChunks chunks(num_scored_);
   const size_t together = FeatureChunks::Together(features->PanelsAtATime());
   const auto inverse_bandwidth = static_cast<float>(inverse_bandwidth_);
   const size_t tiles = (rows.size() + kRowsPerTile - 1) / kRowsPerTile;

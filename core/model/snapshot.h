@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct CandidateReport {
   double step_constant = 0;  // 0: not the proximal rule
   bool replays = false;
   double recent_loss = 0, recent_average_loss = 0;  // of the last and the averaged coefficients
-  bool served = false;
+  bool served = false;                              // unless VarianceReport::serves_mean
 };
 
 // What a person should know about a model that learns. The last three come once the warm-up is over
@@ -47,6 +48,18 @@ enum class WarningKind { kDrift, kOrdered, kOneLabel, kConstantTarget, kConstant
 struct ModelWarning {
   WarningKind kind;
   std::string text;
+};
+
+// Of a model with uncertainty, once warm.
+struct VarianceReport {
+  VarianceMethod method = VarianceMethod::kNone;
+  uint32_t features = 0;       // that it is estimated on
+  double coverage = 0;         // that intervals promise
+  double bandwidth = 1;        // of the kernel that it is estimated under
+  uint64_t rows = 0;           // learned under this kernel
+  double noise_variance = 0;   // estimated or given, target units squared
+  double interval_factor = 0;  // intervals reach so many deviations of noise and function
+  bool serves_mean = false;    // kExact: scores are the posterior's mean, no candidate's
 };
 
 // What was chosen from the data.
@@ -60,6 +73,7 @@ struct ResolvedConfig {
   std::vector<TargetScaling> targets;    // regression: one per output
   Averaging serving = Averaging::kLast;  // kLast, kPolynomial or kUniform
   std::vector<CandidateReport> candidates;
+  std::optional<VarianceReport> variance;
 };
 
 // Immutable. Shared by counted reference. Evaluates rows with the coefficients of one step.
@@ -150,6 +164,7 @@ class Snapshot final : public RefCounted {
   size_t num_outputs_ = 1;
   ModelPhase phase_ = ModelPhase::kWarmingUp;
   uint64_t step_ = 0, sequence_ = 0, rows_learned_ = 0, num_features_ = 0;
+  uint64_t num_scored_ = 0;  // features that coefficients_ are of
   ResolvedConfig resolved_;
   ValidationMetrics validation_;
   std::vector<ModelWarning> warnings_;

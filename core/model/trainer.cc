@@ -23,6 +23,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Restore(const ModelConfig& con
   auto impl = Impl::Make(config, state, options);
   if (!impl.ok()) return impl.status();
   if ((*impl)->CurrentFingerprint() != state.fingerprint &&
+      FingerprintWithoutVariance(config, state) != state.fingerprint &&
       FirstFingerprint(config, state) != state.fingerprint) {
     return absl::DataLossError(
         "the stored coefficients do not give the stored fingerprint: the checkpoint is damaged or "
@@ -57,6 +58,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->warnings_ = impl_->Warnings(shown);
   snapshot->drift_reports_ = state.drift.reports;
   snapshot->resolved_.candidates = std::move(served.candidates);
+  snapshot->num_scored_ = served.num_features;
   snapshot->coefficients_ = std::move(served.values);
   snapshot->coefficient_scale_ = served.scale;
   snapshot->inverse_bandwidth_ = served.inverse_bandwidth;
@@ -73,6 +75,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   }
   snapshot->resolved_.targets = std::move(served.targets);
   snapshot->threshold_ = served.threshold;
+  snapshot->resolved_.variance = served.variance_report;
   snapshot->variance_ = std::move(served.variance);
   snapshot->variance_metric_ = std::move(served.variance_stream.metric);
   snapshot->variance_features_ = std::move(served.variance_stream.features);

@@ -195,7 +195,7 @@ std::unique_ptr<const UpdateRule> Trainer::Impl::MakeRule(const CandidateState& 
 }
 
 std::array<uint8_t, 16> Trainer::Impl::CurrentFingerprint() const {
-  return Fingerprint(config_, state_);
+  return Fingerprint(config_, state_, variance_.get());
 }
 
 ModelPhase Trainer::Impl::phase() const {
@@ -362,12 +362,7 @@ double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
 }
 
 void Trainer::Impl::AddNotServed(Served& served) const {
-  if (variance_ != nullptr) {
-    served.variance = variance_->Publish();
-    served.variance_stream = variance_stream_;
-    served.second_stream = second_stream_;
-    served.variance_inverse_bandwidth = 1 / state_.variance_bandwidth;
-  }
+  if (variance_ != nullptr) AddVariance(served);
   served.candidates.clear();
   const Choice choice = ServedChoice();
   for (size_t c = 0; c < state_.candidates.size(); ++c) {
@@ -402,6 +397,7 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     served.features = stream.features;
     served.metric = stream.metric;
     served.values = coefficients.values;
+    served.num_features = state_.num_features;
     served.scale = coefficients.scale;
     served.inverse_bandwidth = 1 / candidate.bandwidth;
     const double first_scale = state_.target_scales.empty() ? 1 : state_.target_scales[0];

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -45,7 +46,9 @@ class Trainer::Impl {
     std::vector<CandidateReport> candidates;
     double threshold = 0;
     std::shared_ptr<const PredictiveVariance> variance;
+    std::optional<VarianceReport> variance_report;
     Stream variance_stream, second_stream;
+    uint64_t num_features = 0;  // that values are of
     double variance_inverse_bandwidth = 1;
   };
 
@@ -57,7 +60,8 @@ class Trainer::Impl {
   // wait. Only to be shown: its variance and its other candidates are missing.
   std::unique_ptr<Impl> WithWaitingRows() const;
   Served ServedModel() const;
-  // The uncertainty and the report of all candidates.
+  // The uncertainty (with the posterior's mean, where that is served) and the report of all
+  // candidates.
   void AddNotServed(Served& served) const;
   // Novelty: where the wanted fraction of the rows that were held out scores below.
   double NoveltyThresholdOf(const Snapshot& snapshot) const;
@@ -119,6 +123,11 @@ class Trainer::Impl {
   };
   // kKnown: rows that the model has learned and new candidates have not.
   enum class Rows { kNew, kKnown, kReplayed };
+  // What the variance takes of a mini-batch.
+  struct VarianceInputs {
+    std::vector<float> first, second;
+    VarianceFeatures view() const { return {first.data(), second.data()}; }
+  };
   using CandidateFilter = absl::FunctionRef<bool(const CandidateState&)>;
 
   Impl(const ModelConfig& config, TrainerState state, const Options& options);
@@ -205,13 +214,15 @@ class Trainer::Impl {
   void ResetDiverged(Work& work);
 
   // trainer_variance.cc: uncertainty under one kernel.
+  void AddVariance(Served& served) const;
   // Starts anew from the recent rows if another kernel is served by now; `event`: the race has
   // just moved, so it is time to look.
   void ChooseVarianceKernel(bool event);
+  VarianceInputs TakeVarianceInputs(const Work& work) const;
   // residuals: standardised, empty for rows that are learned again; intervals (may be null): of
   // each row around its prediction, from before it was learned.
-  void LearnVariance(const Work& work, std::span<const double> residuals,
-                     std::vector<ScoreInterval>* intervals);
+  void LearnVariance(const Work& work, const VarianceInputs& inputs,
+                     std::span<const double> residuals, std::vector<ScoreInterval>* intervals);
   void MakeVariance();
   void StartVariance();
   Stream SecondStream(const Stream& stream) const;

@@ -328,13 +328,18 @@ void Trainer::Impl::ValidateHeldOut(size_t rows) {
 void Trainer::Impl::NoteServed(const Work& work) {
   const Choice choice = ServedChoice();
   const CandidateState& candidate = state_.candidates[choice.candidate];
-  const std::vector<double>& scores =
+  std::vector<double> scores =
       choice.average ? work.average_scores[choice.candidate] : work.last_scores[choice.candidate];
   std::vector<double> thresholds;
   const std::span<const double> targets =
       TargetsFor(work, choice.average ? candidate.average : candidate.last, thresholds);
   const size_t rows = work.rows.size(), outputs = state_.num_outputs;
   const size_t per_row = work.targets_per_row;
+  VarianceInputs variance_inputs;
+  if (variance_ != nullptr) {
+    variance_inputs = TakeVarianceInputs(work);
+    variance_->ChooseMean(variance_inputs.view(), work.targets, work.weights, scores);
+  }
   std::vector<double> losses(rows);
   for (size_t i = 0; i < rows; ++i) {
     losses[i] = RowValue(*loss_, {scores.data() + i * outputs, outputs},
@@ -348,7 +353,7 @@ void Trainer::Impl::NoteServed(const Work& work) {
   if (variance_ != nullptr) {
     std::vector<double> residuals(rows);
     for (size_t i = 0; i < rows; ++i) residuals[i] = work.targets[i] - scores[i];
-    LearnVariance(work, residuals, &intervals);
+    LearnVariance(work, variance_inputs, residuals, &intervals);
     for (size_t i = 0; i < rows; ++i) {
       intervals[i].low += scores[i];
       intervals[i].high += scores[i];
@@ -360,6 +365,7 @@ void Trainer::Impl::NoteServed(const Work& work) {
 void Trainer::Impl::ForgetBeforeDrift() {
   reservoir_.Flush();
   state_.recent = {};
+  if (variance_ != nullptr) variance_->DiscountMeanErrors(kOldLossesAfterDrift);
   for (CandidateState& c : state_.candidates) {
     // Who does well from now on is what counts.
     for (DecayedMean* mean : {&c.last.validation.recent_loss, &c.last.validation.recent_errors,

@@ -72,25 +72,57 @@ void Trainer::Impl::ChooseVarianceKernel(bool event) {
     Work work;
     TakeTargets(rows, i, std::min(BlockRows(), rows.size() - i), Rows::kKnown, work);
     TakeInputs(rows, work);
-    LearnVariance(work, {}, nullptr);
+    LearnVariance(work, TakeVarianceInputs(work), {}, nullptr);
   }
 }
 
-void Trainer::Impl::LearnVariance(const Work& work, std::span<const double> residuals,
-                                  std::vector<ScoreInterval>* intervals) {
-  const size_t rows = work.x.rows;
+void Trainer::Impl::AddVariance(Served& served) const {
+  served.variance = variance_->Publish();
+  served.variance_stream = variance_stream_;
+  served.second_stream = second_stream_;
+  served.variance_inverse_bandwidth = 1 / state_.variance_bandwidth;
+  const double square = state_.target_scales[0] * state_.target_scales[0];
+  served.variance_report = {.method = config_.variance.method,
+                            .features = static_cast<uint32_t>(variance_->num_features()),
+                            .coverage = config_.variance.coverage,
+                            .bandwidth = state_.variance_bandwidth,
+                            .rows = variance_->rows(),
+                            .noise_variance = served.variance->noise_variance() * square,
+                            .interval_factor = served.variance->interval_factor(),
+                            .serves_mean = variance_->serves_mean()};
+  if (!variance_->serves_mean()) return;
+  served.features = variance_stream_.features;
+  served.metric = variance_stream_.metric;
+  served.values = variance_->mean();
+  served.num_features = variance_->num_features();
+  served.scale = 1;
+  served.inverse_bandwidth = served.variance_inverse_bandwidth;
+  ValidationMetrics& errors = served.validation;
+  errors.recent_loss = errors.recent.loss.value_or(errors.recent_loss);
+  errors.mean_loss = errors.total.loss.value_or(errors.mean_loss);
+  errors.recent_squared_error =
+      errors.recent.mean_squared_error.value_or(errors.recent_squared_error);
+  errors.mean_squared_error = errors.total.mean_squared_error.value_or(errors.mean_squared_error);
+}
+
+Trainer::Impl::VarianceInputs Trainer::Impl::TakeVarianceInputs(const Work& work) const {
   std::vector<float> mapped;
   const InputsView x = variance_stream_.metric->Mapped(work.x, mapped);
   const double inverse_bandwidth = 1 / state_.variance_bandwidth;
-  const std::vector<float> first =
-      FirstFeatures(*variance_stream_.features, x, inverse_bandwidth, variance_->num_features());
-  std::vector<float> second;
+  const size_t num_features = variance_->num_features();
+  VarianceInputs inputs;
+  inputs.first = FirstFeatures(*variance_stream_.features, x, inverse_bandwidth, num_features);
   if (second_stream_.features != nullptr) {
-    second =
-        FirstFeatures(*second_stream_.features, x, inverse_bandwidth, variance_->num_features());
+    inputs.second = FirstFeatures(*second_stream_.features, x, inverse_bandwidth, num_features);
   }
+  return inputs;
+}
+
+void Trainer::Impl::LearnVariance(const Work& work, const VarianceInputs& inputs,
+                                  std::span<const double> residuals,
+                                  std::vector<ScoreInterval>* intervals) {
   std::vector<RowUncertainty> assessed;
-  variance_->Learn({first.data(), second.data()}, rows, work.targets, work.weights, residuals,
+  variance_->Learn(inputs.view(), work.x.rows, work.targets, work.weights, residuals,
                    intervals == nullptr ? nullptr : &assessed);
   if (intervals == nullptr) return;
   for (const RowUncertainty& row : assessed) {

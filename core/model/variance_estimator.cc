@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/model/task_metrics.h"
 
 namespace kernelstream {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 // Damping of the quantile regressions' proximal step: large, as pinball derivatives do not shrink
 // near the solution.
 constexpr double kQuantileStepConstant = 8;
+// Rows that the posterior's mean and the learner are compared on before the mean may be served.
+constexpr uint64_t kRowsToServeMean = 128;
 
 size_t FeaturesFor(const ModelConfig& config) {
   const uint32_t most = std::max(config.max_features / 16 * 16, 16u);
@@ -102,6 +105,7 @@ VarianceEstimator::VarianceEstimator(const ModelConfig& config, double target_sc
 
 void VarianceEstimator::Start(std::span<const float> point_features) {
   rows_ = published_rows_ = 0;
+  mean_errors_ = {};
   published_operator_.reset();
   switch (variance_.method) {
     case VarianceMethod::kNone:
@@ -131,6 +135,12 @@ void VarianceEstimator::Start(std::span<const float> point_features) {
 absl::Status VarianceEstimator::Restore(VarianceState state) {
   if (absl::Status s = calibration_.Restore(std::move(state.calibration)); !s.ok()) return s;
   rows_ = state.rows;
+  const MeanErrorsState& errors = state.mean_errors;
+  if (!(errors.posterior >= 0 && std::isfinite(errors.posterior) && errors.learner >= 0 &&
+        std::isfinite(errors.learner))) {
+    return absl::DataLossError("variance state: a sum of errors is out of range");
+  }
+  mean_errors_ = errors;
   if (posterior_.has_value()) {
     auto posterior = ExactPosterior::Restore(std::move(state.posterior));
     if (!posterior.ok()) return posterior.status();
@@ -149,11 +159,60 @@ VarianceState VarianceEstimator::state() const {
   VarianceState state;
   state.rows = rows_;
   state.calibration = calibration_.state();
+  state.mean_errors = mean_errors_;
   if (posterior_.has_value()) state.posterior = posterior_->state();
   if (operator_.has_value()) state.regression = operator_->state();
   if (test_points_.has_value()) state.regression = test_points_->state();
   if (quantiles_.has_value()) state.regression = quantiles_->state();
   return state;
+}
+
+void VarianceEstimator::AddTo(Digest128& digest) const {
+  digest.AddU64(rows_);
+  digest.AddU64(mean_errors_.rows);
+  digest.AddDouble(mean_errors_.posterior);
+  digest.AddDouble(mean_errors_.learner);
+  const CalibrationState& calibration = calibration_.state();
+  digest.AddU64(calibration.rows);
+  digest.AddDouble(calibration.squared_errors);
+  digest.AddDouble(calibration.variances);
+  digest.AddDouble(calibration.weight);
+  digest.Add(calibration.ratios.data(), calibration.ratios.size() * sizeof(float));
+  if (posterior_.has_value()) posterior_->AddTo(digest);
+  const auto add = [&](const SharedRegressionState& state) {
+    digest.Add(state.coefficients.data(), state.coefficients.size() * sizeof(float));
+  };
+  if (operator_.has_value()) add(operator_->state());
+  if (test_points_.has_value()) add(test_points_->state());
+  if (quantiles_.has_value()) add(quantiles_->state());
+}
+
+bool VarianceEstimator::serves_mean() const {
+  return mean_errors_.rows >= kRowsToServeMean && mean_errors_.posterior < mean_errors_.learner;
+}
+
+void VarianceEstimator::ChooseMean(const VarianceFeatures& features,
+                                   std::span<const double> targets, std::span<const double> weights,
+                                   std::span<double> scores) {
+  if (!posterior_.has_value()) return;
+  const size_t rows = scores.size();
+  std::vector<double> means(rows);
+  posterior_->factor()->Mean(features.first, rows, means.data());
+  const bool serves = serves_mean();
+  DiscountMeanErrors(RecentDecay(mean_errors_.rows, rows));
+  for (size_t i = 0; i < rows; ++i) {
+    const double weight = weights.empty() ? 1 : weights[i];
+    const double posterior = means[i] - targets[i], learner = scores[i] - targets[i];
+    mean_errors_.posterior += weight * posterior * posterior;
+    mean_errors_.learner += weight * learner * learner;
+  }
+  mean_errors_.rows += rows;
+  if (serves) std::copy(means.begin(), means.end(), scores.begin());
+}
+
+void VarianceEstimator::DiscountMeanErrors(double factor) {
+  mean_errors_.posterior *= factor;
+  mean_errors_.learner *= factor;
 }
 
 void VarianceEstimator::Calibrate(const VarianceFeatures& features, size_t rows,
@@ -231,7 +290,7 @@ std::shared_ptr<const PredictiveVariance> VarianceEstimator::Publish() {
   out->factor_ = calibration_.factor();
   if (posterior_.has_value()) out->posterior_ = posterior_->factor();
   if (operator_.has_value()) {
-    if (published_operator_ == nullptr || rows_ > published_rows_ + published_rows_ / 8) {
+    if (published_operator_ == nullptr || rows_ != published_rows_) {
       published_operator_ = std::make_shared<const OperatorVariance>(*operator_);
       published_rows_ = rows_;
     }

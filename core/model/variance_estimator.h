@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/base/digest.h"
 #include "core/model/interval_calibration.h"
 #include "core/model/model_config.h"
 #include "core/model/posterior.h"
@@ -60,6 +61,12 @@ class PredictiveVariance {
   std::shared_ptr<const SharedRegression> quantiles_;  // low, high of the residual
 };
 
+// Decayed squared errors, predict-then-learn, of two predictors on the same rows.
+struct MeanErrorsState {
+  uint64_t rows = 0;
+  double posterior = 0, learner = 0;  // sums, each row times its weight
+};
+
 // Everything a VarianceEstimator needs to go on: the parts its method has. See PosteriorState and
 // SharedRegressionState for the bytes.
 struct VarianceState {
@@ -67,6 +74,7 @@ struct VarianceState {
   PosteriorState posterior;
   SharedRegressionState regression;
   CalibrationState calibration;
+  MeanErrorsState mean_errors;  // kExact
 };
 
 // Thread-compatible; deterministic: a replay of the same calls gives the same state, whatever was
@@ -78,6 +86,9 @@ struct VarianceState {
 //   kQuantilePair two regressions of the residual's quantiles (1 -+ coverage) / 2, pinball loss; no
 //                 variance
 // and IntervalCalibration for all of them.
+// kExact also has a mean. It is a Gaussian process's on the first features, at one bandwidth; a
+// learner has all of them, and targets that change. Whichever was closer to recent rows before they
+// were learned is served.
 class VarianceEstimator {
  public:
   // config: complete, method not kNone. target_scale: target units per standardised unit.
@@ -97,6 +108,18 @@ class VarianceEstimator {
   // After Start. DATA_LOSS for a state of another config.
   absl::Status Restore(VarianceState state);
 
+  // kExact; nothing for the others. Of rows that are about to be learned: scores, the learner's,
+  // become the posterior's mean where that is served, and errors of both are noted. [rows] each,
+  // standardised.
+  void ChooseMean(const VarianceFeatures& features, std::span<const double> targets,
+                  std::span<const double> weights, std::span<double> scores);
+  // The posterior's mean is served.
+  bool serves_mean() const;
+  // Its coefficients, of the first features: [panel][16]. serves_mean() only.
+  const std::vector<float>& mean() const { return posterior_->factor()->mean(); }
+  // After a drift: errors from before it count little.
+  void DiscountMeanErrors(double factor);
+
   // A mini-batch of 1 ... 1024 rows. targets, weights (empty: ones), residuals: [rows],
   // standardised; residual = target - prediction from before the rows were learned; empty for rows
   // that are learned again, which say nothing about errors. assessed: null, or gets what each row
@@ -105,11 +128,14 @@ class VarianceEstimator {
              std::span<const double> weights, std::span<const double> residuals,
              std::vector<RowUncertainty>* assessed = nullptr);
 
-  // Copies what is small; the operator's coefficients are copied again only when rows have grown by
-  // an eighth.
+  // A function of the state. Copies what is small, and an operator (4 features^2 bytes) that has
+  // learned since.
   std::shared_ptr<const PredictiveVariance> Publish();
 
   VarianceState state() const;
+  // All of the state.
+  void AddTo(Digest128& digest) const;
+  uint64_t rows() const { return rows_; }  // learned since Start
   const IntervalCalibration& calibration() const { return calibration_; }
 
  private:
@@ -124,6 +150,7 @@ class VarianceEstimator {
   std::vector<float> point_features_;
   IntervalCalibration calibration_;
   uint64_t rows_ = 0;
+  MeanErrorsState mean_errors_;
   std::optional<ExactPosterior> posterior_;
   std::optional<OperatorVariance> operator_;
   std::optional<TestPointVariance> test_points_;

@@ -41,6 +41,9 @@ void EncodeVariance(const TrainerState& state, v1::CheckpointRecord& out) {
   record.set_variances(calibration.variances);
   record.set_weight(calibration.weight);
   record.set_ratios(Bytes(calibration.ratios));
+  record.set_mean_error_rows(variance.mean_errors.rows);
+  record.set_posterior_squared_errors(variance.mean_errors.posterior);
+  record.set_learner_squared_errors(variance.mean_errors.learner);
 }
 
 absl::Status DecodeVariance(const v1::CheckpointRecord& in, TrainerState& out) {
@@ -60,6 +63,8 @@ absl::Status DecodeVariance(const v1::CheckpointRecord& in, TrainerState& out) {
   calibration.squared_errors = record.squared_errors();
   calibration.variances = record.variances();
   calibration.weight = record.weight();
+  variance.mean_errors = {record.mean_error_rows(), record.posterior_squared_errors(),
+                          record.learner_squared_errors()};
   if (!ReadArray(record.products(), posterior.products) ||
       !ReadArray(record.target_products(), posterior.target_products) ||
       !ReadArray(record.factor(), posterior.factor) || !ReadArray(record.mean(), posterior.mean) ||

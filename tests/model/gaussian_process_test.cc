@@ -14,7 +14,9 @@
 #include "core/model/linear_solve.h"
 #include "core/model/posterior.h"
 #include "core/model/stochastic_variance.h"
+#include "core/model/trainer.h"
 #include "tests/support/data_sets.h"
+#include "tests/support/learning.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -54,7 +56,7 @@ class GaussianProcess : public testing::Test {
     auto kernel = MakeKernel({.name = "gaussian", .parameters = {{"bandwidth", bandwidth}}});
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     kernel_ = *std::move(kernel);
-    SolveClosedForm();
+    SolveClosedForm(0, 1);
   }
 
   double Kernel(const std::vector<float>& a, size_t i, const std::vector<float>& b,
@@ -63,23 +65,25 @@ class GaussianProcess : public testing::Test {
     return kernel_->Evaluate(x, z);
   }
 
-  void SolveClosedForm() {
+  // Of a prior with mean `offset` and variance scale^2 everywhere.
+  void SolveClosedForm(double offset, double scale) {
+    const double square = scale * scale;
     constexpr size_t kColumns = kTests + 1;
     std::vector<double> k(points_ * points_), right(points_ * kColumns);
     for (size_t i = 0; i < points_; ++i) {
       for (size_t j = 0; j < points_; ++j) k[i * points_ + j] = Kernel(x_, i, x_, j);
-      k[i * points_ + i] += kNoise;
+      k[i * points_ + i] += kNoise / square;
       for (size_t j = 0; j < kTests; ++j) right[i * kColumns + j] = Kernel(x_, i, at_, j);
-      right[i * kColumns + kTests] = y_[i];
+      right[i * kColumns + kTests] = y_[i] - offset;
     }
     const std::vector<double> cross = right;
     SolvePositiveDefinite(points_, kColumns, k, right);
-    mean_.assign(kTests, 0);
-    variance_.assign(kTests, 1);
+    mean_.assign(kTests, offset);
+    variance_.assign(kTests, square);
     for (size_t j = 0; j < kTests; ++j) {
       for (size_t i = 0; i < points_; ++i) {
         mean_[j] += cross[i * kColumns + j] * right[i * kColumns + kTests];
-        variance_[j] -= cross[i * kColumns + j] * right[i * kColumns + j];
+        variance_[j] -= square * cross[i * kColumns + j] * right[i * kColumns + j];
       }
     }
   }
@@ -166,6 +170,45 @@ class GaussianProcess : public testing::Test {
     return RootMeanSquare(out, variance_);
   }
 
+  // A whole model, one pass, of which the rows may be sent in any units: errors of what a user
+  // reads against the closed form, of mean and variance.
+  std::pair<double, double> WholeModel(uint64_t seed) {
+    ModelConfig config;
+    config.loss.name = "square";
+    config.kernel = {.name = "gaussian", .parameters = {{"bandwidth", bandwidth_}}};
+    config.standardize = Standardize::kOff;
+    config.input_metric = InputMetric::kOff;
+    config.variance.method = VarianceMethod::kExact;
+    config.variance.noise_variance = kNoise;
+    config.seed = seed;
+    EXPECT_TRUE(CompleteConfig(config).ok());
+    SampleBatch rows = SyntheticRows(points_, 1, 0.1), at;
+    for (size_t i = 0; i < kTests; ++i) at.AddDense({at_.data() + i * kDim, kDim});
+    InlineExecutor executor;
+    auto trainer = Trainer::Create(config, {&executor, nullptr});
+    EXPECT_TRUE(trainer.ok()) << trainer.status();
+    Feed(**trainer, config, rows, 0, points_);
+    const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
+    EXPECT_TRUE(snapshot->resolved().variance.has_value());
+    EXPECT_TRUE(snapshot->resolved().variance->serves_mean);
+    std::vector<RowUncertainty> uncertainty(kTests);
+    snapshot->Assess(at, executor, uncertainty.data());
+    std::vector<Prediction> predictions = Predictions(*snapshot, at, executor);
+    std::vector<double> mean(kTests), variance(kTests);
+    for (size_t i = 0; i < kTests; ++i) {
+      snapshot->AddUncertainty(uncertainty[i], predictions[i]);
+      mean[i] = predictions[i].value;
+      variance[i] = predictions[i].variance.value_or(-1);
+    }
+    // The model's prior is one of standardised targets.
+    const double scale = snapshot->resolved().target_scale;
+    SolveClosedForm(snapshot->resolved().target_offset, scale);
+    const double error = RootMeanSquare(mean, mean_);
+    std::printf("%-12s seed %d, target scale %.3f: mean rms error %.5f, variance %.6f\n", "model",
+                static_cast<int>(seed), scale, error, RootMeanSquare(variance, variance_));
+    return {error, RootMeanSquare(variance, variance_)};
+  }
+
   size_t points_ = 0;
   double bandwidth_ = 1;
   std::vector<float> x_, at_;
@@ -178,6 +221,16 @@ TEST_F(GaussianProcess, ExactRegressionIsCloseToTheTrueKernelsClosedForm) {
   for (const uint64_t seed : {11, 12, 13}) {
     SCOPED_TRACE(seed);
     const auto [mean, variance] = Exact(1024, seed);
+    EXPECT_LE(mean, 0.02);
+    EXPECT_LE(variance, 0.0005);
+  }
+}
+
+TEST_F(GaussianProcess, WholeModelsServeTheClosedForm) {
+  SetUpProblem(kPoints, kMedianDistance);
+  for (const uint64_t seed : {11, 12, 13}) {
+    SCOPED_TRACE(seed);
+    const auto [mean, variance] = WholeModel(seed);
     EXPECT_LE(mean, 0.02);
     EXPECT_LE(variance, 0.0005);
   }

@@ -1,4 +1,5 @@
 // Same config and same mini-batches: same bits, whatever the machine does.
+#include "core/model/fingerprint.h"
 #include "core/simd/simd.h"
 #include "tests/model/model_support.h"
 #include "tests/support/compositions.h"
@@ -171,6 +172,43 @@ TEST(SeveralTargets, AreTheSameAfterSaveAndRestoreAnywhere) {
       EXPECT_EQ((*restored)->MakeSnapshot()->fingerprint(), expected->fingerprint()) << stop;
       EXPECT_EQ(Scores(**restored, rows), Scores(*undisturbed, rows)) << stop;
     }
+  }
+}
+
+TEST(Variance, IsPartOfTheFingerprint) {
+  const SampleBatch rows = MakeRows("square", 200, kDim, 5);
+  for (const VarianceMethod method : {VarianceMethod::kExact, VarianceMethod::kOperator,
+                                      VarianceMethod::kTestPoints, VarianceMethod::kQuantilePair}) {
+    ModelConfig config = SmallConfig("square");
+    config.variance.method = method;
+    config.variance.features = 64;
+    if (method == VarianceMethod::kTestPoints) config.variance.test_points = {{0, 0, 0, 0, 0, 0}};
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, rows.size());
+    const TrainerState good = trainer->Save();
+    const auto code = [&](const ModelConfig& with, const TrainerState& state) {
+      return Trainer::Restore(with, state, {&Inline(), nullptr}).status().code();
+    };
+    EXPECT_EQ(code(config, good), absl::StatusCode::kOk);
+    TrainerState bad = good;
+    bad.variance.calibration.ratios[0] += 1e-6f;
+    EXPECT_EQ(code(config, bad), absl::StatusCode::kDataLoss);
+    bad = good;
+    if (method == VarianceMethod::kExact) {
+      bad.variance.posterior.products[3] += 1e-9;
+    } else {
+      bad.variance.regression.coefficients[3] += 1e-6f;
+    }
+    EXPECT_EQ(code(config, bad), absl::StatusCode::kDataLoss);
+    ModelConfig other = config;
+    other.variance.coverage = 0.8;
+    EXPECT_EQ(code(other, good), absl::StatusCode::kDataLoss);
+    // Versions that left the variance out of it.
+    TrainerState old = good;
+    old.fingerprint = FingerprintWithoutVariance(config, good);
+    EXPECT_NE(old.fingerprint, good.fingerprint);
+    EXPECT_EQ(code(config, old), absl::StatusCode::kOk);
   }
 }
 

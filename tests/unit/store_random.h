@@ -159,6 +159,7 @@ class Random {
                          .variances = Double(),
                          .weight = Double(),
                          .ratios = Floats(6)};
+    state.mean_errors = {Bits(), Double(), Double()};
     return state;
   }
   MetricSums Metrics() {
@@ -309,12 +310,14 @@ inline bool Same(const CoefficientState& a, const CoefficientState& b) {
 inline bool Same(const VarianceState& a, const VarianceState& b) {
   const PosteriorState &p = a.posterior, &q = b.posterior;
   const CalibrationState &c = a.calibration, &d = b.calibration;
+  const MeanErrorsState &e = a.mean_errors, &f = b.mean_errors;
   return a.rows == b.rows && p.rows == q.rows && p.products == q.products &&
          p.target_products == q.target_products && p.factor_rows == q.factor_rows &&
          Same(p.factor_noise_variance, q.factor_noise_variance) && Same(p.factor, q.factor) &&
          Same(p.mean, q.mean) && Same(a.regression.coefficients, b.regression.coefficients) &&
          c.rows == d.rows && Same(c.squared_errors, d.squared_errors) &&
-         Same(c.variances, d.variances) && Same(c.weight, d.weight) && Same(c.ratios, d.ratios);
+         Same(c.variances, d.variances) && Same(c.weight, d.weight) && Same(c.ratios, d.ratios) &&
+         e.rows == f.rows && Same(e.posterior, f.posterior) && Same(e.learner, f.learner);
 }
 inline bool Same(const CandidateState& a, const CandidateState& b) {
   return a.generation == b.generation && Same(a.bandwidth, b.bandwidth) &&
