@@ -81,8 +81,8 @@ absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const Co
     std::vector<std::string> known;
     for (const ParameterDoc& parameter : doc.parameters) known.emplace_back(parameter.name);
     return InvalidField(
-        absl::StrCat(kind, ".parameters[", name, "]"),
-        absl::StrCat(kind, " \"", doc.name, "\" has no parameter \"", name, "\"; ",
+        absl::StrCat(kind, ".parameters[", Shortened(name), "]"),
+        absl::StrCat(kind, " \"", doc.name, "\" has no parameter \"", Shortened(name), "\"; ",
                      known.empty() ? "it takes none" : "known: ", absl::StrJoin(known, ", ")));
   }
   return complete;
@@ -90,10 +90,11 @@ absl::StatusOr<ParameterMap> CompleteParameters(absl::string_view kind, const Co
 
 absl::Status UnknownComponent(absl::string_view kind, absl::string_view name,
                               std::span<const absl::string_view> known) {
-  return InvalidField(absl::StrCat(kind, ".name"),
-                      absl::StrCat(name.empty() ? absl::StrCat("no ", kind, " is named")
-                                                : absl::StrCat("unknown ", kind, " \"", name, "\""),
-                                   "; known: ", absl::StrJoin(known, ", ")));
+  return InvalidField(
+      absl::StrCat(kind, ".name"),
+      absl::StrCat(name.empty() ? absl::StrCat("no ", kind, " is named")
+                                : absl::StrCat("unknown ", kind, " \"", Shortened(name), "\""),
+                   "; known: ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace kernelstream

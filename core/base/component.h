@@ -57,6 +57,8 @@ struct ComponentDoc {
   absl::string_view doc;
   std::span<const ParameterDoc> parameters;
   bool takes_terms = false;
+  // Who described it first, or where its formula is from; empty: common knowledge.
+  absl::string_view source = "";
 };
 
 // Checks names and ranges, and fills in the parameters that have a default. `kind` is "kernel",

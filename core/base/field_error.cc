@@ -1,6 +1,7 @@
 #include "core/base/field_error.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace kernelstream {
@@ -12,6 +13,12 @@ absl::Status InvalidField(absl::string_view path, absl::string_view message) {
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kFieldPayload, absl::Cord(path));
   return status;
+}
+
+std::string Shortened(absl::string_view text) {
+  constexpr size_t kShown = 64;
+  if (text.size() <= kShown) return absl::Utf8SafeCHexEscape(text);
+  return absl::StrCat(absl::Utf8SafeCHexEscape(text.substr(0, kShown)), "...");
 }
 
 std::string FieldPathOf(const absl::Status& status) {

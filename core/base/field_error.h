@@ -15,6 +15,9 @@ namespace kernelstream {
 // object stands.
 absl::Status InvalidField(absl::string_view path, absl::string_view message);
 
+// At most 64 bytes of what somebody sent, for messages and paths, with unprintable bytes escaped.
+std::string Shortened(absl::string_view text);
+
 // The path given to InvalidField, or "" if the status carries none.
 std::string FieldPathOf(const absl::Status& status);
 

@@ -11,6 +11,9 @@
 
 namespace kernelstream {
 
+// Most values of a row; of a sparse row whose indices are hashes, most that are not zero.
+inline constexpr uint32_t kMaxInputDimension = 65536;
+
 // Thread-compatible. Rows without their zeros; coordinates are any numbers below 2^64. Rows come in
 // runs, so that what is made for the coordinates of one run fits in the caches.
 struct SparseRows {

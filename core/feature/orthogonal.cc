@@ -75,20 +75,22 @@ void DrawOrthogonal(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel
 }
 
 SamplerEntry OrthogonalSampler() {
-  return {.doc = {.name = "orthogonal",
-                  .doc = "frequencies at right angles, in groups of as many as there are inputs: "
-                         "several times less variance for few inputs and distances up to a "
-                         "bandwidth; for kernels of normal frequencies",
-                  .parameters = {}},
-          .sampler = Sampler::kOrthogonal,
-          .applies =
-              [](const FeatureSpec& spec) {
-                return spec.law == SpectralLaw::kNormal &&
-                       (spec.form == FeatureForm::kCosine ||
-                        spec.form == FeatureForm::kCosineExponential ||
-                        spec.form == FeatureForm::kRectifiedPower);
-              },
-          .fixes_dimension = true};
+  return {
+      .doc = {.name = "orthogonal",
+              .doc = "frequencies at right angles, in groups of as many as there are inputs: "
+                     "several times less variance for few inputs and distances up to a "
+                     "bandwidth; for kernels of normal frequencies (dot_product: not function 2)",
+              .parameters = {},
+              .source = "Yu et al., NIPS 2016"},
+      .sampler = Sampler::kOrthogonal,
+      .applies =
+          [](const FeatureSpec& spec) {
+            return spec.law == SpectralLaw::kNormal &&
+                   (spec.form == FeatureForm::kCosine ||
+                    spec.form == FeatureForm::kCosineExponential ||
+                    spec.form == FeatureForm::kRectifiedPower);
+          },
+      .fixes_dimension = true};
 }
 
 }  // namespace kernelstream

@@ -107,8 +107,9 @@ SamplerEntry QuasiMonteCarloSampler() {
                   .doc = "scrambled Sobol points in place of independent ones: several times less "
                          "variance for few inputs and distances up to a bandwidth; for kernels "
                          "whose frequencies have independent coordinates, at most 3666 inputs "
-                         "(a product: divided by its terms)",
-                  .parameters = {}},
+                         "(a product: divided by its terms; dot_product: not function 2)",
+                  .parameters = {},
+                  .source = "Yang, Sindhwani, Avron & Mahoney, ICML 2014"},
           .sampler = Sampler::kQuasiMonteCarlo,
           .applies =
               [](const FeatureSpec& spec) {

@@ -69,7 +69,8 @@ KernelEntry ArcCosineKernel() {
   return {.doc = {.name = "arc_cosine",
                   .doc = "(1 / pi) (|x| |x'| / bandwidth^2)^order J_order(angle between x and x'): "
                          "infinitely wide networks of one hidden layer, without bias",
-                  .parameters = kParameters},
+                  .parameters = kParameters,
+                  .source = "Cho & Saul, NIPS 2009"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<ArcCosine>(static_cast<size_t>(parameters.at("order")),
                                                parameters.at("bandwidth"));

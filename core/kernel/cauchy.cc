@@ -31,7 +31,8 @@ KernelEntry CauchyKernel() {
   return {.doc = {.name = "cauchy",
                   .doc = "product over coordinates of 1 / (1 + ((x_j - x'_j) / bandwidth)^2): "
                          "smooth, with a longer reach than gaussian",
-                  .parameters = kBandwidthParameters},
+                  .parameters = kBandwidthParameters,
+                  .source = "Rahimi & Recht, NIPS 2007"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Cauchy>(parameters.at("bandwidth"));
           }};

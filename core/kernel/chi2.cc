@@ -26,7 +26,8 @@ KernelEntry Chi2Kernel() {
   return {.doc = {.name = "chi2",
                   .doc = "sum over coordinates of 2 x_j x'_j / (x_j + x'_j) / bandwidth, for "
                          "counts or shares: one smooth curve for each coordinate",
-                  .parameters = kInputUnitParameters},
+                  .parameters = kInputUnitParameters,
+                  .source = "Vedaldi & Zisserman, PAMI 2012"},
           .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Chi2>(parameters.at("bandwidth"));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/inputs_view.h"
 #include "core/kernel/arithmetic.h"
 #include "core/kernel/kernel.h"
 #include "core/kernel/parameters.h"
@@ -89,7 +90,7 @@ class Convolution final : public Kernel {
     if (input_dim == 0) {
       return InvalidField("",
                           "kernel \"convolution\" has to know the size of its images before "
-                          "sparse rows come; set input.dimension");
+                          "sparse rows come");
     }
     const size_t unit = image_.height * image_.channels;
     if (image_.width == 0 ? input_dim % unit == 0 : input_dim == image_.size()) {
@@ -142,6 +143,19 @@ std::unique_ptr<const Kernel> Make(const ParameterMap& parameters) {
   return std::make_unique<Convolution>(image, parameters.at("bandwidth"));
 }
 
+absl::Status CheckSize(const ParameterMap& parameters) {
+  const size_t height = WholeNumber(parameters, "height");
+  const size_t channels = WholeNumber(parameters, "channels");
+  const size_t width = parameters.contains("width") ? WholeNumber(parameters, "width") : 1;
+  if (height * width * channels <= kMaxInputDimension) return absl::OkStatus();
+  return InvalidField(
+      "kernel.parameters[height]",
+      absl::StrCat("kernel \"convolution\": images of height ", height, ", ",
+                   parameters.contains("width") ? "width" : "any width, at least", " ", width,
+                   " and ", channels, " channels have ", height * width * channels,
+                   " values; a row has at most ", kMaxInputDimension, ". Make them smaller"));
+}
+
 void ChooseWidth(ConstMatrixView rows, ParameterMap& parameters) {
   const double unit = parameters.at("height") * parameters.at("channels");
   parameters.try_emplace("width", std::max(1.0, std::floor(static_cast<double>(rows.cols) / unit)));
@@ -154,9 +168,11 @@ KernelEntry ConvolutionKernel() {
                   .doc = "det(I + sum over places of D D' / bandwidth^2)^(-1/2), D the difference "
                          "of the patches of x and x' at a place: images and signals that are alike "
                          "after any small filter",
-                  .parameters = kParameters},
+                  .parameters = kParameters,
+                  .source = "Dai et al., NIPS 2014, section 2"},
           .make = Make,
-          .choose = ChooseWidth};
+          .choose = ChooseWidth,
+          .check_new = CheckSize};
 }
 
 }  // namespace kernelstream

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -99,6 +100,43 @@ class DotProduct final : public Kernel {
   std::array<double, kMaxFactors + 1> series_;
 };
 
+std::array<double, kMaxFactors + 1> SeriesOf(const ParameterMap& parameters) {
+  std::array<double, kMaxFactors + 1> series = {};
+  for (size_t n = 0; n <= kMaxFactors; ++n) series[n] = parameters.at(absl::StrCat("a", n));
+  return series;
+}
+
+Function FunctionOf(const ParameterMap& parameters) {
+  return static_cast<Function>(static_cast<int>(parameters.at("function")));
+}
+
+// Each function has parameters of its own.
+absl::Status CheckUse(const ParameterMap& parameters) {
+  const Function function = FunctionOf(parameters);
+  for (const ParameterDoc& parameter : kParameters) {
+    const bool is_radius = parameter.name == "radius";
+    if (!is_radius && parameter.name[0] != 'a') continue;
+    const Function user = is_radius ? kGeometric : kSeries;
+    const double value = parameters.at(std::string(parameter.name));
+    if (user == function || value == *parameter.default_value) continue;
+    return InvalidField(
+        absl::StrCat("kernel.parameters[", parameter.name, "]"),
+        absl::StrCat("kernel \"dot_product\": ", parameter.name, " is ", value,
+                     ", but function is ", static_cast<int>(function),
+                     ", which does not use it; function ", static_cast<int>(user),
+                     is_radius ? ", the geometric series," : ", the series of given coefficients,",
+                     " does. Set function to ", static_cast<int>(user), ", or leave ",
+                     parameter.name, " out"));
+  }
+  const auto series = SeriesOf(parameters);
+  if (function == kSeries && std::ranges::count(series, 0.0) == std::ssize(series)) {
+    return InvalidField("kernel.parameters[a0]",
+                        "kernel \"dot_product\": function is 2 and a0 to a8 are all 0, a kernel "
+                        "that is 0 everywhere; expected at least one above 0");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 KernelEntry DotProductKernel() {
@@ -106,16 +144,13 @@ KernelEntry DotProductKernel() {
       .doc = {.name = "dot_product",
               .doc = "f(<x, x'> / bandwidth^2) with f an exponential, a geometric series or given "
                      "coefficients: interactions of all orders",
-              .parameters = kParameters},
+              .parameters = kParameters,
+              .source = "Kar & Karnick, AISTATS 2012"},
       .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
-        std::array<double, kMaxFactors + 1> series = {};
-        for (size_t n = 0; n <= kMaxFactors; ++n) {
-          series[n] = parameters.at(absl::StrCat("a", n));
-        }
-        return std::make_unique<DotProduct>(
-            static_cast<Function>(static_cast<int>(parameters.at("function"))),
-            parameters.at("radius"), series, parameters.at("bandwidth"));
-      }};
+        return std::make_unique<DotProduct>(FunctionOf(parameters), parameters.at("radius"),
+                                            SeriesOf(parameters), parameters.at("bandwidth"));
+      },
+      .check_new = &CheckUse};
 }
 
 }  // namespace kernelstream

@@ -40,7 +40,8 @@ KernelEntry ExponentialSemigroupKernel() {
   return {.doc = {.name = "exponential_semigroup",
                   .doc = "exp(-beta sum over coordinates of sqrt(x_j + x'_j)), beta = 1 / "
                          "sqrt(bandwidth), for counts or shares",
-                  .parameters = kInputUnitParameters},
+                  .parameters = kInputUnitParameters,
+                  .source = "Yang, Sindhwani, Fan, Avron & Mahoney, CVPR 2014"},
           .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<ExponentialSemigroup>(parameters.at("bandwidth"));

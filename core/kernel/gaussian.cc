@@ -28,7 +28,8 @@ KernelEntry GaussianKernel() {
   return {.doc = {.name = "gaussian",
                   .doc = "exp(-|x - x'|^2 / (2 bandwidth^2)), |.| the Euclidean norm: smooth "
                          "functions; the usual first choice",
-                  .parameters = kBandwidthParameters},
+                  .parameters = kBandwidthParameters,
+                  .source = "Rahimi & Recht, NIPS 2007"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Gaussian>(parameters.at("bandwidth"));
           }};

@@ -32,7 +32,8 @@ KernelEntry HellingerKernel() {
   return {.doc = {.name = "hellinger",
                   .doc = "sum over coordinates of sqrt(x_j x'_j) / bandwidth: a linear function of "
                          "the square roots of counts or shares",
-                  .parameters = kInputUnitParameters},
+                  .parameters = kInputUnitParameters,
+                  .source = "Vedaldi & Zisserman, PAMI 2012"},
           .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Hellinger>(parameters.at("bandwidth"));

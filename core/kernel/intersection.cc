@@ -26,7 +26,8 @@ KernelEntry IntersectionKernel() {
   return {.doc = {.name = "intersection",
                   .doc = "sum over coordinates of min(x_j, x'_j) / bandwidth, for counts or "
                          "shares: one rough curve for each coordinate",
-                  .parameters = kInputUnitParameters},
+                  .parameters = kInputUnitParameters,
+                  .source = "Vedaldi & Zisserman, PAMI 2012"},
           .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Intersection>(parameters.at("bandwidth"));

@@ -35,7 +35,8 @@ KernelEntry JensenShannonKernel() {
            .doc =
                "sum over coordinates of (x_j log2(1 + x'_j / x_j) + x'_j log2(1 + x_j / x'_j)) / "
                "(2 bandwidth), for counts or shares: one very smooth curve for each coordinate",
-           .parameters = kInputUnitParameters},
+           .parameters = kInputUnitParameters,
+           .source = "Vedaldi & Zisserman, PAMI 2012"},
       .inputs = kNonNegative,
       .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
         return std::make_unique<JensenShannon>(parameters.at("bandwidth"));

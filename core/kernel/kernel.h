@@ -40,8 +40,8 @@ class Kernel {
   virtual bool takes_any_input() const { return true; }
   // Input values the kernel is defined for. INVALID_ARGUMENT about "values[j]".
   virtual absl::Status CheckInput(std::span<const float> values) const { return absl::OkStatus(); }
-  // Numbers of inputs the kernel is defined for; 0: not known before the rows have come.
-  // INVALID_ARGUMENT about "".
+  // Numbers of inputs the kernel is defined for. 0: not known before the rows have come; where that
+  // is refused, the caller adds what to set to the message. INVALID_ARGUMENT about "".
   virtual absl::Status CheckDimension(size_t input_dim) const { return absl::OkStatus(); }
   double bandwidth() const { return bandwidth_; }
 
@@ -79,6 +79,9 @@ struct KernelEntry {
                                            std::vector<KernelTerm> terms) = nullptr;
   // Whether terms may have weights other than 1.
   bool takes_weights = false;
+  // What only new models are asked, of complete parameters: INVALID_ARGUMENT about
+  // "kernel.parameters[...]" where they make no kernel or have no effect. Null if all do.
+  absl::Status (*check_new)(const ParameterMap& parameters) = nullptr;
 };
 
 // All kernels, in the order of kernel_list.inc. Lives for ever.
@@ -86,6 +89,10 @@ std::span<const KernelEntry> KernelRegistry();
 // INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter, bad terms. Returns
 // the config with defaults; what is to be chosen from the data ("bandwidth") stays absent.
 absl::StatusOr<ComponentConfig> CompleteKernel(const ComponentConfig& config);
+// INVALID_ARGUMENT where a parameter of a complete config, or of a term of it, differs from its
+// default without effect, or where no kernel comes of them. For new models: those that were stored
+// before this was asked keep what they have.
+absl::Status CheckNewKernel(const ComponentConfig& config);
 // Adds the parameters other than "bandwidth" that are to be chosen from the data, of the kernel
 // itself and not of its terms. config must be complete otherwise. rows: [rows, dim], at least one
 // row.
@@ -95,8 +102,8 @@ void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config);
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeKernel(const ComponentConfig& config);
 // The same with bandwidth 1 where config or one of its terms has none yet.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeUnitKernel(const ComponentConfig& config);
-// Names of the kernels whose features, with default parameters, are accepted. Kernels that need
-// more than their name are left out.
+// Names of the kernels whose features, with default parameters, are accepted; of sums and products
+// with gaussian terms.
 std::vector<absl::string_view> KernelsWith(
     absl::FunctionRef<bool(const FeatureSpec& features)> accepts);
 

@@ -32,7 +32,8 @@ KernelEntry LaplacianKernel() {
   return {.doc = {.name = "laplacian",
                   .doc = "exp(-|x - x'|_1 / bandwidth), |.|_1 the sum of absolute differences: "
                          "rough functions, edges",
-                  .parameters = kBandwidthParameters},
+                  .parameters = kBandwidthParameters,
+                  .source = "Rahimi & Recht, NIPS 2007"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<Laplacian>(parameters.at("bandwidth"));
           }};

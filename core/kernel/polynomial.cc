@@ -70,7 +70,8 @@ KernelEntry PolynomialKernel() {
   return {.doc = {.name = "polynomial",
                   .doc = "(<x, x'> / bandwidth^2 + offset)^degree: interactions of up to `degree` "
                          "inputs",
-                  .parameters = kParameters},
+                  .parameters = kParameters,
+                  .source = "Kar & Karnick, AISTATS 2012; sketches: Pham & Pagh, KDD 2013"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             // Models that were stored before there were sketches have products.
             const auto sketch = parameters.find("sketch");

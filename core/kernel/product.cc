@@ -42,7 +42,8 @@ KernelEntry ProductKernel() {
                   .doc = "product over terms of k_term(x, x'): near where all terms are. Needs "
                          "terms, each a kernel of its own with its own parameters, without weights",
                   .parameters = kTermBandwidthParameters,
-                  .takes_terms = true},
+                  .takes_terms = true,
+                  .source = "Dai et al., NIPS 2014, section 2"},
           .inputs = "what all terms take",
           .compose = [](double bandwidth,
                         std::vector<KernelTerm> terms) -> std::unique_ptr<const Kernel> {

@@ -36,7 +36,8 @@ KernelEntry ReciprocalSemigroupKernel() {
   return {.doc = {.name = "reciprocal_semigroup",
                   .doc = "product over coordinates of bandwidth / (x_j + x'_j + bandwidth), for "
                          "counts or shares",
-                  .parameters = kInputUnitParameters},
+                  .parameters = kInputUnitParameters,
+                  .source = "Yang, Sindhwani, Fan, Avron & Mahoney, CVPR 2014"},
           .inputs = kNonNegative,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<ReciprocalSemigroup>(parameters.at("bandwidth"));

@@ -128,6 +128,29 @@ absl::StatusOr<ComponentConfig> CompleteKernel(const ComponentConfig& config) {
   return CompleteAt(config, 0);
 }
 
+absl::Status CheckNewKernel(const ComponentConfig& config) {
+  const KernelEntry* entry = Find(config.name);
+  if (entry == nullptr) return Unknown(config.name);
+  const auto scale = config.parameters.find("bandwidth_scale");
+  if (config.parameters.contains("bandwidth") && scale != config.parameters.end() &&
+      scale->second != 1) {
+    return InvalidField(
+        "kernel.parameters[bandwidth_scale]",
+        absl::StrCat("kernel \"", config.name, "\": bandwidth_scale is ", scale->second,
+                     " and bandwidth is ", config.parameters.at("bandwidth"),
+                     "; bandwidth_scale multiplies the bandwidth that is chosen from the data, "
+                     "so it has no effect beside a given one. Leave one of them out"));
+  }
+  if (entry->check_new != nullptr) {
+    if (absl::Status status = entry->check_new(config.parameters); !status.ok()) return status;
+  }
+  for (size_t i = 0; i < config.terms.size(); ++i) {
+    const absl::Status status = CheckNewKernel(config.terms[i].component);
+    if (!status.ok()) return AboutTerm(i, status);
+  }
+  return absl::OkStatus();
+}
+
 void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config) {
   const KernelEntry* entry = Find(config.name);
   if (entry != nullptr && entry->choose != nullptr) entry->choose(rows, config.parameters);
@@ -147,7 +170,9 @@ std::vector<absl::string_view> KernelsWith(
     absl::FunctionRef<bool(const FeatureSpec& features)> accepts) {
   std::vector<absl::string_view> names;
   for (const KernelEntry& entry : KernelRegistry()) {
-    const auto config = CompleteKernel({std::string(entry.doc.name), {}});
+    ComponentConfig named = {std::string(entry.doc.name), {}};
+    if (entry.doc.takes_terms) named.terms = {{1, {"gaussian", {}}}};
+    const auto config = CompleteKernel(named);
     if (!config.ok()) continue;
     const auto kernel = MakeUnitKernel(*config);
     if (kernel.ok() && accepts((*kernel)->features())) names.push_back(entry.doc.name);

@@ -18,8 +18,8 @@ inline constexpr ParameterDoc kSkewedParameters[] = {
      .doc =
          "added to each value before the logarithm; values must be above -offset; absent: values "
          "must be >= 0, and the median of the positive values of the warm-up rows is taken",
-     .min = 1e-6,
-     .max = 1e6,
+     .min = kSmallestOffset,
+     .max = kLargestOffset,
      .default_value = std::nullopt},
     kBandwidth,
     kBandwidthScale,
@@ -30,7 +30,8 @@ class SkewedKernel : public Kernel {
  public:
   bool takes_any_input() const override { return false; }
   absl::Status CheckInput(std::span<const float> values) const override {
-    return is_given_ ? CheckAbove(name_, -offset_, values) : CheckNonNegative(name_, values);
+    return is_given_ ? CheckAbove(name_, -offset_, values)
+                     : CheckNonNegative(name_, values, /*takes_offset=*/true);
   }
 
  protected:
@@ -62,7 +63,7 @@ inline void ChooseOffset(ConstMatrixView rows, ParameterMap& parameters) {
   if (!positive.empty()) {
     const auto middle = positive.begin() + static_cast<long>(positive.size() / 2);
     std::nth_element(positive.begin(), middle, positive.end());
-    offset = std::clamp(double{*middle}, 1e-6, 1e6);
+    offset = std::clamp(double{*middle}, kSmallestOffset, kLargestOffset);
   }
   parameters["offset"] = offset;
 }

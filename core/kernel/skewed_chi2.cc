@@ -40,7 +40,8 @@ KernelEntry SkewedChi2Kernel() {
                   .doc = "product over coordinates of sech(l_j / (2 bandwidth)), l_j = log((x_j + "
                          "offset) / (x'_j + offset)), for counts or shares: smooth in the "
                          "logarithms; bandwidth 1 is the kernel of Li, Ionescu and Sminchisescu",
-                  .parameters = kSkewedParameters},
+                  .parameters = kSkewedParameters,
+                  .source = "Li, Ionescu & Sminchisescu 2010"},
           .inputs = kAboveOffset,
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<SkewedChi2>(parameters);

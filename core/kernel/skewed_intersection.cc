@@ -41,7 +41,8 @@ KernelEntry SkewedIntersectionKernel() {
               .doc = "exp(-|l|_1 / (2 bandwidth)), l_j = log((x_j + offset) / (x'_j + offset)), "
                      "for counts or shares: rough in the logarithms; bandwidth 1 is the product of "
                      "min(r_j, 1 / r_j), r_j^2 = (x_j + offset) / (x'_j + offset)",
-              .parameters = kSkewedParameters},
+              .parameters = kSkewedParameters,
+              .source = "Li, Ionescu & Sminchisescu 2010"},
       .inputs = kAboveOffset,
       .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
         return std::make_unique<SkewedIntersection>(parameters);

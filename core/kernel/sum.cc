@@ -37,7 +37,8 @@ KernelEntry SumKernel() {
                          "each term can represent. Needs terms, each a kernel of its own with its "
                          "own parameters; weights default to 1",
                   .parameters = kTermBandwidthParameters,
-                  .takes_terms = true},
+                  .takes_terms = true,
+                  .source = "Dai et al., NIPS 2014, section 2"},
           .inputs = "what all terms take",
           .compose = [](double bandwidth,
                         std::vector<KernelTerm> terms) -> std::unique_ptr<const Kernel> {

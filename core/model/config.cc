@@ -281,11 +281,16 @@ absl::Status CompleteConfig(ModelConfig& config) {
   // What is asked of it below does not depend on what is chosen from the data.
   const auto unit_kernel = MakeUnitKernel(config.kernel);
   if (!unit_kernel.ok()) return unit_kernel.status();
-  if (config.dimension != 0 || config.hashed) {
-    absl::Status status = (*unit_kernel)->CheckDimension(config.dimension);
+  if (config.hashed) {
+    const absl::Status status = (*unit_kernel)->CheckDimension(0);
     if (!status.ok()) {
-      return PrefixField(config.hashed ? "input.hashed" : "input.dimension", status);
+      return InvalidField("input.hashed", absl::StrCat(status.message(),
+                                                       ", and hashed inputs have no size; leave "
+                                                       "hashed out and set input.dimension"));
     }
+  } else if (config.dimension != 0) {
+    const absl::Status status = (*unit_kernel)->CheckDimension(config.dimension);
+    if (!status.ok()) return PrefixField("input.dimension", status);
   }
   if (config.standardize == Standardize::kOn && !(*unit_kernel)->takes_any_input()) {
     return InvalidField("standardize",

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/base/component.h"
+#include "core/base/inputs_view.h"
 
 namespace kernelstream {
 
@@ -25,7 +26,6 @@ enum class StreamOrder { kDrifting, kOrdered };
 enum class VarianceMethod { kNone, kExact, kOperator, kTestPoints, kQuantilePair };
 
 // Upper ends of what may be asked for.
-inline constexpr uint32_t kMaxInputDimension = 65536;
 inline constexpr uint32_t kMaxLabels = 65536;
 inline constexpr uint32_t kMaxBatchRows = 1024;
 inline constexpr uint32_t kMaxFeatures = 4194304;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_join.h"
 #include "core/base/field_error.h"
 #include "core/feature/sampler.h"
-#include "core/model/text.h"
 
 namespace kernelstream {
 namespace {

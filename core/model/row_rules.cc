@@ -1,5 +1,6 @@
 #include "core/model/row_rules.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -133,12 +134,16 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
   const size_t inputs = dimension != 0 || row.sparse ? dimension : row.values.size();
   absl::Status status = kernel_->CheckDimension(inputs);
   if (!status.ok()) {
-    return PrefixField(absl::StrCat(prefix, row.sparse ? "indices" : "values"), status);
+    return InvalidField(absl::StrCat(prefix, row.sparse ? "indices" : "values"),
+                        absl::StrCat(status.message(),
+                                     inputs == 0 ? "; create the model with input.dimension" : ""));
   }
-  status = kernel_->CheckInput(row.values);
-  if (status.ok() || !row.named) return PrefixField(prefix, status);
-  // The values are in the order of hashes, in which nobody counts.
-  return InvalidField("features.named.numbers",
+  if (!row.named || row.values.empty()) return PrefixField(prefix, kernel_->CheckInput(row.values));
+  // The values are in the order of hashes, in which nobody counts. Domains have a lower end only.
+  const float smallest = *std::min_element(row.values.begin(), row.values.end());
+  status = kernel_->CheckInput({&smallest, 1});
+  if (status.ok()) return status;
+  return InvalidField(kSmallestNumberPath,
                       absl::StrReplaceAll(status.message(), {{FieldPathOf(status), "a number"}}));
 }
 

@@ -17,6 +17,10 @@
 
 namespace kernelstream {
 
+// Path of an error about the smallest number of a named row, whose name is not known here: whoever
+// has read the row puts it in.
+inline constexpr absl::string_view kSmallestNumberPath = "features.named.numbers[smallest]";
+
 // Immutable. Every check is about the row alone, given the dimension; the caller keeps the
 // dimension (the first dense row's size when the config leaves it open) and the set of labels seen.
 class RowRules {
@@ -24,7 +28,8 @@ class RowRules {
   // config: complete.
   static absl::StatusOr<std::unique_ptr<const RowRules>> Create(const ModelConfig& config);
 
-  // Finite values of sane size, right number of them, sorted indices, kernel's domain. `dimension`:
+  // Finite values of sane size, right number of them, sorted indices, kernel's domain (of named
+  // rows about kSmallestNumberPath). `dimension`:
   // 0 while it is open, and with hashed inputs, which alone may be named. INVALID_ARGUMENT with a
   // path from "features" on
   // ("features.dense.values[7]"). `model` is named in the message.

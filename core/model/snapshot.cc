@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/feature_chunks.h"
-#include "core/model/text.h"
 
 namespace kernelstream {
 namespace {

@@ -3,9 +3,6 @@
 #include <charconv>
 #include <cstdint>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
-
 namespace kernelstream {
 
 bool IsUtf8(absl::string_view text) {
@@ -42,12 +39,6 @@ std::string ShortestDecimal(double value) {
   char buffer[64];
   const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
   return std::string(buffer, result.ptr);
-}
-
-std::string Shortened(absl::string_view text) {
-  constexpr size_t kShown = 64;
-  if (text.size() <= kShown) return absl::Utf8SafeCHexEscape(text);
-  return absl::StrCat(absl::Utf8SafeCHexEscape(text.substr(0, kShown)), "...");
 }
 
 }  // namespace kernelstream

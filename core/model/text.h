@@ -1,4 +1,4 @@
-// Small text helpers for labels and messages.
+// Small text helpers for labels.
 #ifndef KERNELSTREAM_CORE_MODEL_TEXT_H_
 #define KERNELSTREAM_CORE_MODEL_TEXT_H_
 
@@ -12,8 +12,6 @@ namespace kernelstream {
 bool IsUtf8(absl::string_view text);
 // Shortest decimal text that reads back as the same float64; "-0" becomes "0".
 std::string ShortestDecimal(double value);
-// At most 64 bytes, for messages, with unprintable bytes escaped.
-std::string Shortened(absl::string_view text);
 
 }  // namespace kernelstream
 

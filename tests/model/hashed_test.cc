@@ -197,7 +197,7 @@ TEST(HashedModel, ChecksRowsAtTheDoor) {
     return FieldPathOf((*of)->CheckInput("m", 0, rows.row(i)));
   };
   EXPECT_EQ(path(rules, 0), "");
-  EXPECT_EQ(path(rules, 1), "features.named.numbers");
+  EXPECT_EQ(path(rules, 1), kSmallestNumberPath);
   EXPECT_EQ(path(rules, 2), "features.sparse.indices[1]");
   EXPECT_EQ(path(rules, 3), "");
   EXPECT_EQ((*rules)->DimensionWith(0, rows.row(4)), 0u);

@@ -1,10 +1,14 @@
 // What the registries promise about names, parameters and ranges.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
+#include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
@@ -88,6 +92,56 @@ TEST(EveryKind, NamesTheKnownOnesWhenANameIsUnknown) {
   }
 }
 
+// A message is cut where it is long: what was wrong comes after what was sent.
+TEST(EveryPart, ShortensWhatWasSent) {
+  const std::string name(100000, 'x');
+  for (const Part& part : AllParts()) {
+    ModelConfig parameter = part.config, unknown = part.config;
+    (parameter.*part.member).parameters[name] = 1;
+    (unknown.*part.member).name = name;
+    for (ModelConfig* config : {&parameter, &unknown}) {
+      const absl::Status status = CompleteConfig(*config);
+      EXPECT_LT(status.message().size() + FieldPathOf(status).size(), 700u) << status;
+      EXPECT_TRUE(absl::StrContains(status.message(), "known: ") ||
+                  absl::StrContains(status.message(), "it takes none"))
+          << status;
+    }
+  }
+}
+
+TEST(EveryKernel, HasASource) {
+  for (const KernelEntry& entry : KernelRegistry()) {
+    EXPECT_FALSE(entry.doc.source.empty()) << entry.doc.name;
+  }
+}
+
+// Catalogues list the kernels that a sampler takes with their default parameters.
+TEST(EverySampler, NamesTheKernelsThatItTakesWithSomeParametersOnly) {
+  for (const SamplerEntry& sampler : SamplerRegistry()) {
+    const auto takes = [&](const FeatureSpec& spec) { return SamplerApplies(sampler, spec); };
+    const std::vector<absl::string_view> listed = KernelsWith(takes);
+    for (const KernelEntry& entry : KernelRegistry()) {
+      const bool is_listed =
+          std::find(listed.begin(), listed.end(), entry.doc.name) != listed.end();
+      EXPECT_TRUE(is_listed || !entry.doc.takes_terms) << sampler.doc.name << entry.doc.name;
+      for (const ParameterDoc& parameter : entry.doc.parameters) {
+        if (!parameter.integer) continue;
+        for (double value = parameter.min; value <= parameter.max && value < 20; value += 1) {
+          auto config =
+              CompleteKernel({std::string(entry.doc.name), {{std::string(parameter.name), value}}});
+          ASSERT_TRUE(config.ok()) << config.status();
+          const auto kernel = MakeUnitKernel(*config);
+          ASSERT_TRUE(kernel.ok()) << kernel.status();
+          if (takes((*kernel)->features()) == is_listed) continue;
+          EXPECT_TRUE(absl::StrContains(
+              sampler.doc.doc, absl::StrCat(entry.doc.name, ": not ", parameter.name, " ", value)))
+              << sampler.doc.name << " " << entry.doc.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(EveryPart, NamesItsParametersWhenOneIsUnknown) {
   for (const Part& part : AllParts()) {
     ModelConfig config = part.config;
@@ -97,6 +151,55 @@ TEST(EveryPart, NamesItsParametersWhenOneIsUnknown) {
     for (const ParameterDoc& parameter : part.doc.parameters) {
       EXPECT_TRUE(absl::StrContains(status.message(), std::string(parameter.name))) << status;
     }
+  }
+}
+
+struct Refusal {
+  ComponentConfig kernel;
+  std::string field, says;  // both empty: accepted
+};
+
+TEST(CheckNewKernel, RefusesWhatHasNoEffect) {
+  const auto dot = [](ParameterMap parameters) {
+    return ComponentConfig{"dot_product", std::move(parameters)};
+  };
+  const auto sum_of = [](ComponentConfig term) {
+    return ComponentConfig{"sum", {}, {{1, Leaf("gaussian")}, {1, std::move(term)}}};
+  };
+  const Refusal cases[] = {
+      {dot({}), "", ""},
+      {dot({{"function", 1}, {"radius", 0.5}}), "", ""},
+      {dot({{"function", 2}, {"a0", 0}, {"a8", 2}}), "", ""},
+      {dot({{"a3", 0.5}}), "a3", "function 2, the series of given coefficients, does"},
+      {dot({{"a0", 0}, {"function", 1}}), "a0", "Set function to 2, or leave a0 out"},
+      {dot({{"radius", 0.5}}), "radius", "function 1, the geometric series, does"},
+      {dot({{"radius", 0.5}, {"function", 2}}), "radius", "function is 2"},
+      {dot({{"a0", 0}, {"a1", 0}, {"a2", 0}, {"function", 2}}), "a0", "a0 to a8 are all 0"},
+      {{"gaussian", {{"bandwidth", 2}}}, "", ""},
+      {{"gaussian", {{"bandwidth_scale", 2}}}, "", ""},
+      {{"gaussian", {{"bandwidth", 2}, {"bandwidth_scale", 2}}},
+       "bandwidth_scale",
+       "Leave one of them out"},
+      {{"sum", {{"bandwidth", 2}, {"bandwidth_scale", 2}}, {{1, Leaf("gaussian")}}},
+       "bandwidth_scale",
+       "kernel \"sum\""},
+      {sum_of(dot({{"radius", 0.5}})), "radius", "function 1"},
+      {{"convolution", {{"height", 256}, {"width", 256}}}, "", ""},
+      {{"convolution", {{"height", 256}, {"width", 256}, {"channels", 3}}},
+       "height",
+       "have 196608 values; a row has at most 65536"},
+      {{"convolution", {{"height", 65536}, {"channels", 2}}}, "height", "131072 values"},
+  };
+  for (const Refusal& refusal : cases) {
+    const auto complete = CompleteKernel(refusal.kernel);
+    ASSERT_TRUE(complete.ok()) << complete.status();
+    const absl::Status status = CheckNewKernel(*complete);
+    EXPECT_EQ(status.ok(), refusal.field.empty()) << status << refusal.says;
+    EXPECT_TRUE(absl::StrContains(status.message(), refusal.says)) << status;
+    if (status.ok()) continue;
+    EXPECT_EQ(FieldPathOf(status),
+              absl::StrCat("kernel.", refusal.kernel.terms.size() < 2 ? "" : "terms[1].component.",
+                           "parameters[", refusal.field, "]"));
   }
 }
 

@@ -325,6 +325,39 @@ TEST(RowRules, NamesTheTermThatARowDoesNotSuit) {
   EXPECT_TRUE(absl::StrContains(status.message(), "kernel.terms[1]")) << status;
 }
 
+TEST(CompleteConfig, SaysHowImagesGoWithoutHashedInputs) {
+  ModelConfig config;
+  config.loss.name = "square";
+  config.hashed = true;
+  for (const ComponentConfig& kernel :
+       {Leaf("convolution"),
+        ComponentConfig{"sum", {}, {{1, Leaf("gaussian")}, {1, Leaf("convolution")}}}}) {
+    for (const uint32_t dimension : {0, 16}) {
+      config.kernel = kernel;
+      config.dimension = dimension;
+      std::string message;
+      EXPECT_EQ(FieldOf(config, &message), "input.hashed") << message;
+      EXPECT_TRUE(absl::StrContains(message, "kernel \"convolution\"")) << message;
+      EXPECT_TRUE(absl::StrContains(message, "leave hashed out and set input.dimension"))
+          << message;
+    }
+  }
+}
+
+TEST(SkewedKernels, SayWhichOffsetWouldTakeANegativeValue) {
+  for (const char* name : {"skewed_chi2", "skewed_intersection"}) {
+    const float values[] = {1, -2.5f};
+    const absl::Status open = Made(Leaf(name, 1))->CheckInput(values);
+    EXPECT_TRUE(absl::StrContains(open.message(), "with an offset above 2.5")) << open;
+    ComponentConfig given = Leaf(name, 1);
+    given.parameters["offset"] = 2.75;
+    EXPECT_TRUE(Made(given)->CheckInput(values).ok());
+  }
+  const float far[] = {-1e7f};
+  EXPECT_FALSE(
+      absl::StrContains(Made(Leaf("skewed_chi2", 1))->CheckInput(far).message(), "an offset"));
+}
+
 TEST(RowRules, ImagesHaveTheSizeThatTheKernelSays) {
   ModelConfig config;
   config.loss.name = "square";
