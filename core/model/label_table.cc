@@ -25,19 +25,27 @@ std::string Listed(const std::vector<std::string>& labels) {
 LabelTable::LabelTable(Task task, const ModelConfig& config)
     : task_(task), fixed_(!config.labels.empty()), max_labels_(config.max_labels) {
   if (task == Task::kBinary && !fixed_) labels_ = {"", ""};
-  if (fixed_) Restore(config.labels);
+  if (fixed_) Restore(config.labels, false);
 }
 
-void LabelTable::Restore(std::vector<std::string> labels) {
+void LabelTable::Restore(std::vector<std::string> labels, bool numbers) {
   labels_ = std::move(labels);
+  numbers_ = numbers;
   index_.clear();
   for (uint32_t i = 0; i < labels_.size(); ++i) {
     if (!labels_[i].empty()) index_.emplace(labels_[i], i);
   }
 }
 
+std::optional<uint32_t> LabelTable::NumberIndex(const TargetView& target) const {
+  if (target.kind != TargetKind::kLabel) return target.value > 0 ? 1 : 0;
+  if (target.label == "1") return 1;
+  return target.label == "-1" || target.label == "0" ? std::optional(0u) : std::nullopt;
+}
+
 std::optional<uint32_t> LabelTable::Find(const TargetView& target) const {
   if (!HasLabels(task_)) return std::nullopt;
+  if (numbers_) return NumberIndex(target);
   // By text first: "1" as a label and 1 as a number are the same label, whichever came first.
   const auto it = index_.find(RowRules::CanonicalLabel(target));
   if (it != index_.end()) return it->second;
@@ -64,7 +72,16 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
   }
   if (task_ == Task::kBinary) {
     uint32_t index = 0;
-    if (target.kind != TargetKind::kLabel) {
+    if (numbers_ && !known.has_value()) {
+      return InvalidField(
+          field, absl::StrCat("label \"", text,
+                              "\" in a model whose labels are numbers: ", Listed(labels_),
+                              ". Send targets as numbers -1 (or 0) and 1, or create a model with "
+                              "the labels you want"));
+    }
+    if (numbers_) {
+      index = *known;
+    } else if (target.kind != TargetKind::kLabel) {
       if (!known.has_value()) {
         return InvalidField(
             field, absl::StrCat("number target ", text, " in a model whose labels are text: ",
@@ -81,6 +98,7 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
                               "\" would be a third one; a model with this loss has two: ",
                               Listed(labels_), ". For more, create one with loss softmax"));
     }
+    numbers_ |= target.kind != TargetKind::kLabel && labels_[1 - index].empty();
     labels_[index] = text;
     index_.emplace(text, index);
     return index;

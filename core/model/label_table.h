@@ -27,10 +27,11 @@ inline double LossTargetOf(Population population) {
 }
 
 // Thread-compatible. Which label has which index. Fixed by the config, or discovered in the order
-// of the log: so the same log gives the same table. Binary models have at most two: number targets
-// -1 or 0 are index 0 and 1 is index 1, whatever comes first; text labels take the indices in order
-// of appearance (so score > 0 means the second one seen; give `labels` to choose). A number and its
-// text ("1") are one label. A number whose index has another label is refused.
+// of the log: so the same log gives the same table. Binary models have at most two, and the kind of
+// the first target decides: after a number, -1 or 0 is index 0 and 1 is index 1, and other text is
+// refused; text labels take the indices in order of appearance (so score > 0 means the second one
+// seen; give `labels` to choose), and a number whose index has another label is refused. A number
+// and its text ("1") are one label.
 class LabelTable {
  public:
   // For a model without labels the table stays empty and takes nothing.
@@ -46,12 +47,18 @@ class LabelTable {
 
   // By index. A binary index whose label was not seen yet has the text "".
   const std::vector<std::string>& labels() const { return labels_; }
+  // A discovered binary table whose first target was a number.
+  bool numbers() const { return numbers_; }
   // Puts a saved table back.
-  void Restore(std::vector<std::string> labels);
+  void Restore(std::vector<std::string> labels, bool numbers);
 
  private:
+  // The place of a number target in a discovered binary table. nullopt: text that is none.
+  std::optional<uint32_t> NumberIndex(const TargetView& target) const;
+
   Task task_;
   bool fixed_ = false;
+  bool numbers_ = false;
   uint32_t max_labels_ = 0;
   std::vector<std::string> labels_;
   std::map<std::string, uint32_t, std::less<>> index_;

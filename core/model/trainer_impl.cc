@@ -49,7 +49,9 @@ absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelCo
   std::unique_ptr<Impl> impl(new Impl(config, std::move(state), options));
   impl->loss_ = *std::move(made);
   auto table = std::make_shared<LabelTable>(impl->loss_->task(), config);
-  if (!impl->state_.labels.empty()) table->Restore(impl->state_.labels);
+  if (!impl->state_.labels.empty()) {
+    table->Restore(impl->state_.labels, impl->state_.labels_are_numbers);
+  }
   impl->state_.labels = table->labels();
   if (impl->loss_->task() == Task::kMulticlass) {
     impl->state_.num_outputs = std::max<uint32_t>(1, static_cast<uint32_t>(table->labels().size()));

@@ -115,6 +115,7 @@ struct TrainerState {
   ParameterMap kernel_parameters;  // FlatParameters of the kernel, complete once warm
   ParameterMap rule_parameters;  // complete once warm (with what was measured on the warm-up rows)
   std::vector<std::string> labels;
+  bool labels_are_numbers = false;           // LabelTable::numbers()
   std::vector<GenerationState> generations;  // in use, by id
   std::vector<CandidateState> candidates;
   uint64_t next_generation = 1;

@@ -94,6 +94,7 @@ absl::StatusOr<double> Trainer::Impl::LabelTarget(const TargetView& target) {
     if (!added.ok()) return added.status();
     index = *added;
     state_.labels = table->labels();
+    state_.labels_are_numbers = table->numbers();
     table_ = std::move(table);
   }
   return LossTargetOf(loss_->task(), index);

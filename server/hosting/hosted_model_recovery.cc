@@ -59,7 +59,9 @@ void HostedModel::OpenDoor(const TrainerState* state) {
   logged_.labels.emplace(rules_->task(), config());
   if (state != nullptr) {
     if (logged_.dimension == 0) logged_.dimension = state->dimension;
-    if (!state->labels.empty()) logged_.labels->Restore(state->labels);
+    if (!state->labels.empty()) {
+      logged_.labels->Restore(state->labels, state->labels_are_numbers);
+    }
     if (rules_->task() == Task::kRegression && state->warm) logged_.targets = state->num_outputs;
     NoteAtDoor(state->waiting, logged_);
   }

@@ -260,6 +260,7 @@ std::string EncodeCheckpoint(const TrainerState& state) {
   record.mutable_rule_parameters()->insert(state.rule_parameters.begin(),
                                            state.rule_parameters.end());
   for (const std::string& label : state.labels) record.add_labels(label);
+  record.set_labels_are_numbers(state.labels_are_numbers);
   for (const GenerationState& generation : state.generations) {
     ToRecord(generation, *record.add_generations());
   }
@@ -324,6 +325,7 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes, RowCounts
   state.kernel_parameters = {record.kernel_parameters().begin(), record.kernel_parameters().end()};
   state.rule_parameters = {record.rule_parameters().begin(), record.rule_parameters().end()};
   state.labels.assign(record.labels().begin(), record.labels().end());
+  state.labels_are_numbers = record.labels_are_numbers();
   for (const v1::GenerationRecord& generation : record.generations()) {
     if (absl::Status status = FromRecord(generation, state.generations.emplace_back());
         !status.ok()) {

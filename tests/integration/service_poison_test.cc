@@ -173,6 +173,24 @@ TEST(PoisonedStream, BadRowsAreNamedAndTheirNeighboursAreLearnedAsIfTheyHadBeenA
   EXPECT_EQ(poisoned.fingerprint(), clean.fingerprint());
 }
 
+// The first target decides the kind: a stray text takes no place away from the second number.
+TEST(PoisonedUpdate, OneTextLabelAmongNumbersHarmsItsRowOnly) {
+  InProcessServer server;
+  server->Create("m", SmallConfig("logistic"));
+  v1::UpdateRequest request;
+  request.set_model("m");
+  *request.add_samples() = DenseSample({0, 1}, 1);
+  *request.add_samples() = WithLabel(DenseSample({0, 2}, 1), "a");
+  for (int i = 0; i < 3; ++i) *request.add_samples() = DenseSample({0, 3}, -1);
+  v1::UpdateResponse response;
+  const grpc::Status status = server->Update(request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.rows_accepted(), 4u);
+  ASSERT_EQ(response.rejected_size(), 1);
+  EXPECT_EQ(response.rejected(0).producer_sequence(), 1u);
+  EXPECT_EQ(FieldOf(response.rejected(0).status()), "samples[1].label");
+}
+
 TEST(PoisonedUpdate, ARowAloneFailsTheCallWithItsField) {
   InProcessServer server;
   server->Create("m", LabelledConfig());

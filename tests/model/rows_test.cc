@@ -181,6 +181,32 @@ TEST(LabelTable, NumbersOfABinaryModelKeepTheirSign) {
   }
 }
 
+// One stray text label takes no place away from the numbers.
+TEST(LabelTable, TextAfterANumberIsRefused) {
+  const ModelConfig config = SmallConfig("logistic");
+  for (const double first : {1.0, -1.0, 0.0}) {
+    LabelTable table(Task::kBinary, config), restored(Task::kBinary, config);
+    ASSERT_TRUE(table.Add(TargetView::Number(first)).ok());
+    restored.Restore(table.labels(), table.numbers());
+    for (LabelTable* numbers : {&table, &restored}) {
+      const auto stray = numbers->Add(TargetView::Label("a"));
+      EXPECT_EQ(FieldPathOf(stray.status()), "label");
+      EXPECT_TRUE(absl::StrContains(stray.status().message(), "labels are numbers"))
+          << stray.status();
+      EXPECT_EQ(numbers->Find(TargetView::Label("a")), std::nullopt);
+      EXPECT_EQ(*numbers->Add(TargetView::Label("-1")), 0u);
+      EXPECT_EQ(*numbers->Add(TargetView::Number(-1)), 0u);
+      EXPECT_EQ(*numbers->Add(TargetView::Label("0")), 0u);
+      EXPECT_EQ(*numbers->Add(TargetView::Number(1)), 1u);
+      EXPECT_EQ(*numbers->Add(TargetView::Label("1")), 1u);
+      EXPECT_EQ(numbers->labels()[1], "1");
+    }
+  }
+  LabelTable text(Task::kBinary, config);
+  ASSERT_TRUE(text.Add(TargetView::Label("0")).ok());
+  EXPECT_EQ(*text.Add(TargetView::Label("yes")), 1u);  // text first: any text is a label
+}
+
 TEST(LabelTable, TextLabelsOfABinaryModelAreTwo) {
   LabelTable table(Task::kBinary, SmallConfig("logistic"));
   EXPECT_EQ(*table.Add(TargetView::Label("no")), 0u);
@@ -241,7 +267,7 @@ TEST(LabelTable, ComesBackFromItsLabels) {
   const ModelConfig config = SmallConfig("softmax");
   LabelTable table(Task::kMulticlass, config), copy(Task::kMulticlass, config);
   for (const char* label : {"x", "y", "z"}) ASSERT_TRUE(table.Add(TargetView::Label(label)).ok());
-  copy.Restore(table.labels());
+  copy.Restore(table.labels(), table.numbers());
   EXPECT_EQ(copy.Find(TargetView::Label("y")), 1u);
   EXPECT_EQ(*copy.Add(TargetView::Label("w")), 3u);
 }

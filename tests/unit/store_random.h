@@ -219,6 +219,7 @@ class Random {
     state.kernel_parameters = Parameters();
     state.rule_parameters = Parameters();
     for (uint64_t i = Below(4); i > 0; --i) state.labels.push_back(Coin() ? "" : Bytes(6));
+    state.labels_are_numbers = Coin();
     for (uint64_t i = Below(3); i > 0; --i) {
       CandidateState& candidate = state.candidates.emplace_back();
       candidate.bandwidth = Double();
@@ -364,7 +365,7 @@ inline bool Same(const TrainerState& a, const TrainerState& b) {
          a.variance_generation == b.variance_generation &&
          a.next_variance_row == b.next_variance_row && a.kernel_parameters == b.kernel_parameters &&
          a.rule_parameters == b.rule_parameters && a.labels == b.labels &&
-         a.fingerprint == b.fingerprint;
+         a.labels_are_numbers == b.labels_are_numbers && a.fingerprint == b.fingerprint;
 }
 
 }  // namespace kernelstream::server
