@@ -6,7 +6,8 @@
 Marks after the language of a fenced block say what is done with it:
   ```sh readme-test      run in order from the repository's top, against a server of the test; each has to succeed
   ```text readme-output  what the block before prints, loosely: its lines in this order, others may stand between;
-                         a number stands for any number, a run of spaces or of bar signs for any other, ... for anything
+                         a number stands for any number (error_rate: for one within a tenth of it), a run of spaces or
+                         of bar signs for any other, ... for anything
   ```LANG from=PATH      an excerpt: these lines stand in that file, layout aside; // ... stands for lines left out
 What stands between <!-- generated: COMMAND --> and <!-- generated end --> has to be what COMMAND prints; --update
 writes it, and does nothing else.
@@ -28,6 +29,9 @@ FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- generated end -->\n)", re.S)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
 NUMBER_PATTERN = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?"
+# What README promises of the data it brings, and how far off it may be.
+ERROR_RATE = re.compile(rf"error_rate\s+({NUMBER.pattern})")
+ERROR_RATE_TOLERANCE = 0.1
 COMMAND_SECONDS = 240
 
 
@@ -63,12 +67,20 @@ def line_pattern(expected):
     return re.compile("".join(pattern))
 
 
+def same_error_rate(wanted, line):
+    pair = [ERROR_RATE.search(text) for text in (wanted, line)]
+    if None in pair:
+        return True
+    want, have = (float(match[1].rstrip("%")) for match in pair)
+    return abs(have - want) <= ERROR_RATE_TOLERANCE * want
+
+
 def check_output(expected, actual):
     lines = iter(actual.splitlines())
     for wanted in expected.splitlines():
         if wanted.strip() in ("", "..."):
             continue
-        if not any(line_pattern(wanted).search(line) for line in lines):
+        if not any(line_pattern(wanted).search(line) and same_error_rate(wanted, line) for line in lines):
             raise ReadmeError(f"no line like this in the output (from here on): {wanted.strip()}\n{actual}")
 
 
@@ -178,6 +190,12 @@ class SelfTest(unittest.TestCase):
 
     def test_numbers_spaces_and_lines_between_do_not_matter(self):
         check_output("rows  12,000 error 0.15\n...\ndone\n", "x\nrows 7 error 15.2%\ny\ndone and more\n")
+
+    def test_error_rates_matter(self):
+        check_output("error_rate 0.1500\n", "error_rate 0.1390\n")
+        for actual in ("error_rate 0.1300\n", "error_rate 0.2\n", "error_rate 15.0%\n"):
+            with self.assertRaises(ReadmeError):
+                check_output("error_rate 0.1500\n", actual)
 
     def test_words_and_order_matter(self):
         for expected in ("rows 12 loss 3\n", "b 1\na 1\n", "c\n"):
