@@ -29,6 +29,24 @@ constexpr Headline kHeadlines[] = {{"loss", "loss"},
                                    {"fraction_below_threshold", "below threshold", true},
                                    {"divergence", "divergence"}};
 
+std::string VarianceMethodName(VarianceMethod method) {
+  switch (method) {
+    case VarianceMethod::kUnspecified:
+      return "";
+    case VarianceMethod::kNone:
+      return "none";
+    case VarianceMethod::kExact:
+      return "exact";
+    case VarianceMethod::kOperator:
+      return "operator";
+    case VarianceMethod::kTestPoints:
+      return "test points";
+    case VarianceMethod::kQuantilePair:
+      return "quantile pair";
+  }
+  return "";
+}
+
 std::string AveragingName(Averaging averaging) {
   switch (averaging) {
     case Averaging::kAuto:
@@ -197,6 +215,21 @@ void AddConfig(const ModelConfig& config, Table* table) {
   table->AddCount("memory, MiB", config.memory_mib);
 }
 
+void AddVariance(const ResolvedVariance& variance, Table* table) {
+  table->Head("variance of predictions");
+  table->Add("method", VarianceMethodName(variance.method));
+  table->AddCount("features", variance.features);
+  table->Add("bandwidth", Number(variance.bandwidth));
+  table->Add("rows", WithCommas(variance.rows));
+  table->Add("noise variance", Number(variance.noise_variance));
+  table->Add("interval coverage", Number(variance.coverage));
+  table->Add("interval factor", Number(variance.interval_factor));
+  if (variance.method == VarianceMethod::kExact) {
+    table->Add("predicted from",
+               variance.serves_mean ? "this process's mean" : "the served learner");
+  }
+}
+
 void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Head("chosen by the server");
   table->AddCount("dimension", resolved.dimension);
@@ -213,6 +246,7 @@ void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Add("serving", AveragingName(resolved.serving));
   table->Add("l2 penalty", Number(resolved.l2_penalty));
   AddCandidates(resolved.candidates, table);
+  if (resolved.variance) AddVariance(*resolved.variance, table);
 }
 
 void AddValidation(const ValidationMetrics& metrics, Table* table) {

@@ -72,6 +72,28 @@ void Fill(absl::Duration from, google::protobuf::Duration* to) {
   to->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
 }
 
+void Fill(const ResolvedVariance& from, v1::ResolvedVariance* to) {
+  to->set_method(static_cast<v1::VarianceMethod>(from.method));
+  to->set_features(from.features);
+  to->set_coverage(from.coverage);
+  to->set_noise_variance(from.noise_variance);
+  to->set_interval_factor(from.interval_factor);
+  to->set_bandwidth(from.bandwidth);
+  to->set_rows(from.rows);
+  to->set_serves_mean(from.serves_mean);
+}
+
+ResolvedVariance FromProto(const v1::ResolvedVariance& from) {
+  return {.method = static_cast<VarianceMethod>(from.method()),
+          .features = from.features(),
+          .coverage = from.coverage(),
+          .noise_variance = from.noise_variance(),
+          .interval_factor = from.interval_factor(),
+          .bandwidth = from.bandwidth(),
+          .rows = from.rows(),
+          .serves_mean = from.serves_mean()};
+}
+
 void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
   to->set_dimension(from.dimension);
   to->set_kernel(from.kernel.name);
@@ -102,6 +124,7 @@ void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
     added->set_recent_average_loss(candidate.recent_average_loss);
     added->set_served(candidate.served);
   }
+  if (from.variance) Fill(*from.variance, to->mutable_variance());
 }
 
 ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
@@ -129,6 +152,7 @@ ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
                              .recent_average_loss = candidate.recent_average_loss(),
                              .served = candidate.served()});
   }
+  if (from.has_variance()) to.variance = FromProto(from.variance());
   return to;
 }
 

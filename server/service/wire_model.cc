@@ -208,6 +208,33 @@ void RaceToWire(const ModelConfig& config, v1::ModelConfig* wire) {
   wire->set_memory_mib(config.memory_mib);
 }
 
+v1::VarianceMethod VarianceMethodToWire(VarianceMethod method) {
+  switch (method) {
+    case VarianceMethod::kNone:
+      return v1::VARIANCE_METHOD_NONE;
+    case VarianceMethod::kExact:
+      return v1::VARIANCE_METHOD_EXACT;
+    case VarianceMethod::kOperator:
+      return v1::VARIANCE_METHOD_OPERATOR;
+    case VarianceMethod::kTestPoints:
+      return v1::VARIANCE_METHOD_TEST_POINTS;
+    case VarianceMethod::kQuantilePair:
+      return v1::VARIANCE_METHOD_QUANTILE_PAIR;
+  }
+  return v1::VARIANCE_METHOD_UNSPECIFIED;
+}
+
+void ResolvedVarianceToWire(const VarianceReport& report, v1::ResolvedVariance* wire) {
+  wire->set_method(VarianceMethodToWire(report.method));
+  wire->set_features(report.features);
+  wire->set_coverage(report.coverage);
+  wire->set_noise_variance(report.noise_variance);
+  wire->set_interval_factor(report.interval_factor);
+  wire->set_bandwidth(report.bandwidth);
+  wire->set_rows(report.rows);
+  wire->set_serves_mean(report.serves_mean);
+}
+
 void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::ResolvedConfig* wire) {
   const ResolvedConfig& resolved = snapshot.resolved();
   wire->set_dimension(resolved.dimension);
@@ -231,6 +258,9 @@ void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::Res
   wire->set_l2_penalty(config.l2_penalty.value_or(0));
   for (const CandidateReport& candidate : resolved.candidates) {
     CandidateToWire(candidate, wire->add_candidates());
+  }
+  if (resolved.variance.has_value()) {
+    ResolvedVarianceToWire(*resolved.variance, wire->mutable_variance());
   }
 }
 
@@ -269,22 +299,6 @@ absl::Status VarianceFromWire(const v1::VarianceConfig& wire, VarianceConfig& co
     config.test_points.emplace_back(point.values().begin(), point.values().end());
   }
   return absl::OkStatus();
-}
-
-v1::VarianceMethod VarianceMethodToWire(VarianceMethod method) {
-  switch (method) {
-    case VarianceMethod::kNone:
-      return v1::VARIANCE_METHOD_NONE;
-    case VarianceMethod::kExact:
-      return v1::VARIANCE_METHOD_EXACT;
-    case VarianceMethod::kOperator:
-      return v1::VARIANCE_METHOD_OPERATOR;
-    case VarianceMethod::kTestPoints:
-      return v1::VARIANCE_METHOD_TEST_POINTS;
-    case VarianceMethod::kQuantilePair:
-      return v1::VARIANCE_METHOD_QUANTILE_PAIR;
-  }
-  return v1::VARIANCE_METHOD_UNSPECIFIED;
 }
 
 void VarianceToWire(const VarianceConfig& config, v1::VarianceConfig* wire) {

@@ -216,6 +216,18 @@ struct Warning {
   std::string text;
 };
 
+// What predictions' uncertainty comes from now. The proto documents each field.
+struct ResolvedVariance {
+  VarianceMethod method = VarianceMethod::kUnspecified;
+  uint32_t features = 0;
+  double coverage = 0;
+  double noise_variance = 0;  // target units squared
+  double interval_factor = 0;
+  double bandwidth = 0;
+  uint64_t rows = 0;
+  bool serves_mean = false;
+};
+
 // What the server chose where the config was silent.
 struct ResolvedConfig {
   uint32_t dimension = 0;
@@ -233,6 +245,7 @@ struct ResolvedConfig {
   Averaging serving = Averaging::kUnspecified;
   double l2_penalty = 0;
   std::vector<CandidateReport> candidates;
+  std::optional<ResolvedVariance> variance;
 };
 
 struct ModelInfo {
