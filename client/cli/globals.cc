@@ -1,17 +1,35 @@
 #include "client/cli/globals.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
 
 namespace kernelstream::client {
 
-absl::StatusOr<std::unique_ptr<Client>> Globals::Connect() const {
+std::atomic<int> interrupts{0};
+
+void CatchInterrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    if (interrupts.fetch_add(1) > 0) _exit(kExitInterrupted);
+  };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+ConnectOptions Globals::Options() const {
   ConnectOptions options;
   options.call_timeout = timeout;
   options.connect_timeout = std::min(timeout, options.connect_timeout);
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(address, options);
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Globals::Connect() const {
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(address, Options());
   if (absl::IsUnavailable(client.status())) {
     return absl::UnavailableError(absl::StrCat(
         client.status().message(), " (the address comes from --address or KERNELSTREAM_ADDRESS)"));

@@ -2,6 +2,7 @@
 #ifndef KERNELSTREAM_CLIENT_CLI_GLOBALS_H_
 #define KERNELSTREAM_CLIENT_CLI_GLOBALS_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,10 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
+// How often Ctrl-C (or SIGTERM) came since CatchInterrupts(); the second time ends the process.
+extern std::atomic<int> interrupts;
+void CatchInterrupts();
+
 struct Globals {
   std::string address = "localhost:50051";
   bool json = false;
@@ -27,6 +32,7 @@ struct Globals {
   // Set by the sub-command that was named; the exit status.
   std::function<int()> run;
 
+  ConnectOptions Options() const;
   absl::StatusOr<std::unique_ptr<Client>> Connect() const;
 };
 
@@ -46,6 +52,7 @@ CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& 
 void AddCreate(CLI::App* app, Globals* globals);
 void AddUpdate(CLI::App* app, Globals* globals);
 void AddPredictAndEvaluate(CLI::App* app, Globals* globals);
+void AddBench(CLI::App* app, Globals* globals);
 void AddModels(CLI::App* app, Globals* globals);
 void AddCatalogue(CLI::App* app, Globals* globals);
 

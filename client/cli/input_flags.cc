@@ -6,7 +6,7 @@
 
 namespace kernelstream::client {
 
-void InputFlags::AddTo(CLI::App* app) {
+void InputFlags::AddTo(CLI::App* app, bool input_required) {
   const std::map<std::string, Format> formats = {
       {"csv", Format::kCsv}, {"libsvm", Format::kLibsvm}, {"jsonl", Format::kJsonLines}};
   const std::map<std::string, Missing> missing = {
@@ -16,7 +16,7 @@ void InputFlags::AddTo(CLI::App* app) {
                                                    {"label", TargetType::kLabel},
                                                    {"population", TargetType::kPopulation}};
   app->add_option("--input,-i", path, "File with rows, gzip'd or not; - for standard input")
-      ->required();
+      ->required(input_required);
   app->add_option("--format,-f", reader.format, "csv, libsvm or jsonl")
       ->transform(CLI::CheckedTransformer(formats))
       ->option_text("FORMAT (csv)");

@@ -1,4 +1,4 @@
-// The flags that say what rows to read, shared by update, predict and evaluate.
+// The flags that say what rows to read, shared by update, predict, evaluate and bench.
 #ifndef KERNELSTREAM_CLIENT_CLI_INPUT_FLAGS_H_
 #define KERNELSTREAM_CLIENT_CLI_INPUT_FLAGS_H_
 
@@ -16,7 +16,7 @@ struct InputFlags {
   ReaderOptions reader;
   std::string separator;
 
-  void AddTo(CLI::App* app);
+  void AddTo(CLI::App* app, bool input_required = true);
   // Reads what such a model learns from, where the flags are silent: no target, populations, or
   // named inputs.
   void FitTo(const ModelConfig& config);

@@ -78,6 +78,7 @@ int Main(int argc, char** argv) {
   AddCreate(&app, &globals);
   AddUpdate(&app, &globals);
   AddPredictAndEvaluate(&app, &globals);
+  AddBench(&app, &globals);
   AddModels(&app, &globals);
   AddCatalogue(&app, &globals);
   try {

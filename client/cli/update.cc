@@ -1,7 +1,3 @@
-#include <unistd.h>
-
-#include <atomic>
-#include <csignal>
 #include <deque>
 #include <iostream>
 #include <map>
@@ -32,12 +28,6 @@ constexpr absl::Duration kInterruptedFlush = absl::Seconds(5);
 // How long a model may stand still before waiting for it ends.
 constexpr absl::Duration kStandstill = absl::Seconds(30);
 constexpr uint64_t kDefaultWarmupRows = 500;
-
-std::atomic<int> interrupts{0};
-
-void OnInterrupt(int) {
-  if (interrupts.fetch_add(1) > 0) _exit(kExitInterrupted);
-}
 
 struct UpdateFlags {
   std::string name;
@@ -393,10 +383,7 @@ int UpdateRun::Report(const UpdateSummary& summary, const absl::Status& status) 
 }
 
 int UpdateRun::Run() {
-  struct sigaction action {};
-  action.sa_handler = &OnInterrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  CatchInterrupts();
   if (absl::Status status = Start(); !status.ok()) {
     if (interrupts == 0) return Fail(status);
     PrintError("stopped before any row was sent");
