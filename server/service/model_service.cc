@@ -178,7 +178,8 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListSamplers(grpc::CallbackServerCon
   for (const SamplerEntry& entry : SamplerRegistry()) {
     v1::ComponentInfo* sampler = answer.add_samplers();
     ComponentToWire(entry.doc, sampler);
-    for (const absl::string_view name : KernelsWith(entry.applies)) {
+    const auto takes = [&](const FeatureSpec& features) { return SamplerApplies(entry, features); };
+    for (const absl::string_view name : KernelsWith(takes)) {
       sampler->add_kernels(std::string(name));
     }
   }

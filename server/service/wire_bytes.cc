@@ -24,6 +24,9 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr uint64_t kSmallestTransportLimit = uint64_t{64} << 20;
 
+// CodedInputStream's own limit where it parses.
+const int kMaxDepth = CodedInputStream::GetDefaultRecursionLimit();
+
 struct BadText {
   std::string path;
   bool is_row_label = false;
@@ -37,13 +40,19 @@ class TextRepair {
       : bytes_(bytes),
         input_(reinterpret_cast<const uint8_t*>(bytes->data()), static_cast<int>(bytes->size())) {}
 
-  // False: not an encoded message at all.
-  bool Run(const Descriptor* type) { return Walk(type, "", 0); }
+  // False: not an encoded message at all, or too_deep().
+  bool Run(const Descriptor* type) { return Walk(type, "", 0, 0); }
   const std::vector<BadText>& found() const { return found_; }
+  // Messages inside each other deeper than protobuf reads them.
+  bool too_deep() const { return too_deep_; }
 
  private:
   // `place`: of this message in its repeated field.
-  bool Walk(const Descriptor* type, const std::string& prefix, uint64_t place) {
+  bool Walk(const Descriptor* type, const std::string& prefix, uint64_t place, int depth) {
+    if (depth > kMaxDepth) {
+      too_deep_ = true;
+      return false;
+    }
     std::vector<uint64_t> seen(static_cast<size_t>(type->field_count()));
     while (const uint32_t tag = input_.ReadTag()) {
       const FieldDescriptor* field =
@@ -68,7 +77,8 @@ class TextRepair {
         continue;
       }
       const CodedInputStream::Limit limit = input_.PushLimit(static_cast<int>(size));
-      if (!Walk(field->message_type(), path + ".", index) || !input_.ConsumedEntireMessage()) {
+      if (!Walk(field->message_type(), path + ".", index, depth + 1) ||
+          !input_.ConsumedEntireMessage()) {
         return false;
       }
       input_.PopLimit(limit);
@@ -99,6 +109,7 @@ class TextRepair {
   std::string* const bytes_;
   CodedInputStream input_;
   std::vector<BadText> found_;
+  bool too_deep_ = false;
 };
 
 absl::Status ParseRepaired(const grpc::ByteBuffer& bytes, google::protobuf::Message* message,
@@ -111,8 +122,14 @@ absl::Status ParseRepaired(const grpc::ByteBuffer& bytes, google::protobuf::Mess
     flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   TextRepair repair(&flat);
-  if (!repair.Run(message->GetDescriptor()) || repair.found().empty() ||
-      !message->ParseFromString(flat)) {
+  const bool walked = repair.Run(message->GetDescriptor());
+  if (repair.too_deep()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the ", message->GetDescriptor()->full_name(), " sent has more than ", kMaxDepth,
+        " messages inside each other; protobuf reads no more. Kernels are "
+        "nested at most 3 deep"));
+  }
+  if (!walked || repair.found().empty() || !message->ParseFromString(flat)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the ", bytes.Length(), " bytes sent are not an encoded ",
         message->GetDescriptor()->full_name(), "; generate the client from proto/kernelstream/v1"));

@@ -495,7 +495,8 @@ void ModelToWire(const HostedModel& model, v1::Model* wire) {
 
 void ComponentToWire(const ComponentDoc& doc, v1::ComponentInfo* wire) {
   wire->set_name(std::string(doc.name));
-  wire->set_documentation(std::string(doc.doc));
+  wire->set_documentation(
+      absl::StrCat(doc.doc, doc.source.empty() ? "" : ". Source: ", doc.source));
   for (const ParameterDoc& parameter : doc.parameters) {
     v1::ParameterInfo* info = wire->add_parameters();
     info->set_name(std::string(parameter.name));

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/field_error.h"
 #include "core/base/named_input.h"
-#include "core/model/text.h"
+#include "core/model/row_rules.h"
 
 namespace kernelstream::server {
 namespace {
@@ -53,8 +53,10 @@ absl::Status CheckMatrix(const v1::SampleMatrix& matrix, uint64_t max_rows) {
   return CheckRowCount("matrix.rows", matrix.rows(), max_rows);
 }
 
-// OK: the row was added. Otherwise nothing was.
-absl::Status AddNamed(const v1::NamedVector& named, SampleBatch& rows) {
+// OK: the row, at that place of the message, was added. Otherwise nothing was.
+absl::Status AddNamed(const v1::NamedVector& named, uint64_t place, WireRows& out) {
+  const std::string* smallest_name = nullptr;
+  double smallest = 0;
   std::vector<std::pair<uint64_t, float>> inputs;
   inputs.reserve(named.numbers_size() + named.categories_size());
   const auto no_name = [](absl::string_view field) {
@@ -68,6 +70,7 @@ absl::Status AddNamed(const v1::NamedVector& named, SampleBatch& rows) {
                                        kLargestNumber, " in size. Fix or leave out the row"));
     }
     inputs.emplace_back(NumberIndex(name), static_cast<float>(number));
+    if (number < smallest) smallest = number, smallest_name = &name;
   }
   for (const auto& [name, category] : named.categories()) {
     if (name.empty()) return no_name("features.named.categories");
@@ -85,17 +88,20 @@ absl::Status AddNamed(const v1::NamedVector& named, SampleBatch& rows) {
     indices.push_back(index);
     values.push_back(value);
   }
-  rows.AddNamed(indices, values);
+  out.rows.AddNamed(indices, values);
+  if (smallest_name != nullptr) {
+    out.smallest_numbers.emplace_back(place, Shortened(*smallest_name));
+  }
   return absl::OkStatus();
 }
 
-absl::Status AddFeatures(const v1::Features& features, SampleBatch& rows) {
+absl::Status AddFeatures(const v1::Features& features, uint64_t place, WireRows& out) {
   if (features.has_dense()) {
     const auto& values = features.dense().values();
-    rows.AddDense({values.data(), static_cast<size_t>(values.size())});
+    out.rows.AddDense({values.data(), static_cast<size_t>(values.size())});
     return absl::OkStatus();
   }
-  if (features.has_named()) return AddNamed(features.named(), rows);
+  if (features.has_named()) return AddNamed(features.named(), place, out);
   if (!features.has_sparse()) {
     return InvalidField("features", "the row has no features; send dense, sparse or named ones");
   }
@@ -106,7 +112,7 @@ absl::Status AddFeatures(const v1::Features& features, SampleBatch& rows) {
                                      sparse.indices_size(), " indices; send as many"));
   }
   const auto size = static_cast<size_t>(sparse.values_size());
-  rows.AddSparse({sparse.indices().data(), size}, {sparse.values().data(), size});
+  out.rows.AddSparse({sparse.indices().data(), size}, {sparse.values().data(), size});
   return absl::OkStatus();
 }
 
@@ -239,6 +245,16 @@ absl::StatusOr<WireRows> DecodeLabelledMatrix(const v1::SampleMatrix& matrix,
 
 std::string WireRows::Path(absl::string_view list, uint64_t place,
                            absl::string_view row_path) const {
+  std::string named_path;
+  if (row_path == kSmallestNumberPath) {
+    const auto found = std::ranges::lower_bound(smallest_numbers, place, {},
+                                                &std::pair<uint64_t, std::string>::first);
+    named_path = "features.named.numbers";
+    if (found != smallest_numbers.end() && found->first == place) {
+      absl::StrAppend(&named_path, "[", found->second, "]");
+    }
+    row_path = named_path;
+  }
   if (!matrix) {
     if (list == "instances") {  // its elements are the features themselves
       row_path = row_path == "features" ? "" : absl::StripPrefix(row_path, "features.");
@@ -280,7 +296,7 @@ absl::StatusOr<WireRows> DecodeSamples(const SampleList& samples, const v1::Samp
     const size_t before = out.rows.size();
     absl::Status status = std::binary_search(bad_labels.begin(), bad_labels.end(), place)
                               ? NotUtf8()
-                              : AddFeatures(sample.features(), out.rows);
+                              : AddFeatures(sample.features(), place, out);
     if (status.ok()) status = SetTarget(sample, out.rows);
     if (status.ok()) {
       out.places.push_back(place);
@@ -314,7 +330,7 @@ absl::StatusOr<WireRows> DecodeInstances(const InstanceList& instances,
     return status;
   }
   for (uint64_t place = 0; place < out.count; ++place) {
-    absl::Status status = AddFeatures(instances[static_cast<int>(place)], out.rows);
+    absl::Status status = AddFeatures(instances[static_cast<int>(place)], place, out);
     if (status.ok()) {
       out.places.push_back(place);
     } else {

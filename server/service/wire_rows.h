@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,9 @@ struct WireRows {
   // Rows that are not in `rows`, by place; the field path is relative to the row, as core writes
   // it.
   std::vector<RejectedRow> rejected;
+  // Of named rows with numbers below 0, by place: the name of the smallest, which is the one that a
+  // kernel may refuse; shortened.
+  std::vector<std::pair<uint64_t, std::string>> smallest_numbers;
   uint64_t count = 0;  // rows in the message
   bool matrix = false;
   uint32_t dimension = 0;         // of the matrix
