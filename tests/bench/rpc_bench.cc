@@ -1,6 +1,7 @@
 // Latency of Predict beside that of an empty RPC of the same server, idle and while the model
-// learns at full speed, and the rate at which a stream is learned. Everything in this one process,
-// on loopback.
+// learns at full speed; the rates of StreamPredict and StreamUpdate beside those of evaluating and
+// learning the same rows without a server, in turns with them. Everything in this one process, on
+// loopback.
 //   rpc_bench [seconds per measurement, default 3]
 #include <grpcpp/grpcpp.h>
 
@@ -9,16 +10,21 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
+#include "core/model/trainer.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "kernelstream/v1/model_service.grpc.pb.h"
 #include "kernelstream/v1/online_update_service.grpc.pb.h"
 #include "kernelstream/v1/prediction_service.grpc.pb.h"
 #include "server/app/server.h"
+#include "server/hosting/training_pool.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/random.h"
 
@@ -28,7 +34,7 @@ namespace {
 namespace v1 = ::kernelstream::v1;
 
 constexpr uint32_t kDim = 123, kFeatures = 4096, kMatrixRows = 256;
-constexpr char kModel[] = "bench";
+constexpr char kModel[] = "bench", kTwin[] = "twin";
 
 using Clock = std::chrono::steady_clock;
 
@@ -86,11 +92,12 @@ void Print(const char* what, const Latency& latency, const Latency& empty) {
 }
 
 // Streams matrices until told to stop; returns rows acknowledged per second.
-double Stream(v1::OnlineUpdateService::Stub& stub, std::atomic<bool>& stop, uint64_t in_flight) {
+double Stream(v1::OnlineUpdateService::Stub& stub, const char* model, const std::atomic<bool>& stop,
+              uint64_t in_flight) {
   grpc::ClientContext context;
   auto stream = stub.StreamUpdate(&context);
   v1::StreamUpdateRequest request;
-  request.mutable_open()->set_model(kModel);
+  request.mutable_open()->set_model(model);
   request.mutable_open()->set_ack(v1::ACK_LEVEL_DURABLE);
   stream->Write(request);
   v1::StreamUpdateResponse response;
@@ -109,6 +116,172 @@ double Stream(v1::OnlineUpdateService::Stub& stub, std::atomic<bool>& stop, uint
   const double rate = static_cast<double>(acked * kMatrixRows) / Seconds(start);
   Check(stream->Finish(), "StreamUpdate");
   return rate;
+}
+
+double StreamFor(double seconds, v1::OnlineUpdateService::Stub& stub, const char* model) {
+  std::atomic<bool> stop{false};
+  std::thread timer([&] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    stop = true;
+  });
+  const double rate = Stream(stub, model, stop, 16);
+  timer.join();
+  return rate;
+}
+
+// Rows answered per second.
+double StreamPredictFor(double seconds, v1::PredictionService::Stub& stub) {
+  constexpr uint64_t kInFlight = 8;
+  v1::StreamPredictRequest request;
+  request.set_model(kModel);
+  *request.mutable_matrix() = Matrix(kMatrixRows, 3, false);
+  grpc::ClientContext context;
+  auto stream = stub.StreamPredict(&context);
+  v1::StreamPredictResponse response;
+  const auto start = Clock::now();
+  uint64_t sent = 0, answered = 0;
+  while (Seconds(start) < seconds) {
+    while (sent - answered < kInFlight && stream->Write(request)) ++sent;
+    if (!stream->Read(&response)) break;
+    ++answered;
+  }
+  stream->WritesDone();
+  while (stream->Read(&response)) ++answered;
+  const double rate = static_cast<double>(answered * kMatrixRows) / Seconds(start);
+  Check(stream->Finish(), "StreamPredict");
+  return rate;
+}
+
+unsigned Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+v1::ModelConfig Config() {
+  v1::ModelConfig config;
+  config.mutable_loss()->set_name("logistic");
+  config.set_max_features(kFeatures);
+  config.set_block_features(kFeatures);
+  return config;
+}
+
+// The same model without a server, fed as the server feeds it: on a training pool of its own.
+class Twin final : public server::Runnable, public std::enable_shared_from_this<Twin> {
+ public:
+  Twin() : pool_({.threads = static_cast<int>(Cores())}, server::Clock::System()) {
+    config_.loss.name = "logistic";
+    config_.max_features = config_.block_features = kFeatures;
+    const v1::SampleMatrix matrix = Matrix(kMatrixRows, 5, true);
+    for (uint32_t i = 0; i < kMatrixRows; ++i) {
+      std::memcpy(rows_.AddDense(kDim), matrix.values().data() + i * kDim * sizeof(float),
+                  kDim * sizeof(float));
+      rows_.SetTarget(matrix.targets(static_cast<int>(i)));
+    }
+    if (!CompleteConfig(config_).ok()) std::abort();
+    trainer_ = *Trainer::Create(config_, {&pool_, &budget_});
+  }
+
+  absl::Time RunSlice() override {
+    if (Seconds(start_) >= seconds_ && learned_ >= least_rows_) {
+      done_.release();
+      return absl::InfiniteFuture();
+    }
+    const uint32_t count = std::min<uint32_t>(config_.batch_rows, kMatrixRows);
+    const size_t first = sequence_ % (kMatrixRows / count * count);
+    sequence_ += count;
+    learned_ += count;
+    trainer_->Step(rows_, first, count, sequence_);
+    return absl::InfinitePast();
+  }
+
+  // Learns for so long, and so many rows at least. Rows per second.
+  double Learn(double seconds, uint64_t least_rows) {
+    seconds_ = seconds, least_rows_ = least_rows, learned_ = 0, start_ = Clock::now();
+    pool_.Schedule(shared_from_this());
+    done_.acquire();
+    const double rate = static_cast<double>(learned_) / Seconds(start_);
+    pool_.Remove(this);
+    return rate;
+  }
+
+  // Evaluates its rows on so many threads. Rows per second.
+  double Evaluate(double seconds, unsigned threads) {
+    const Ref<Snapshot> snapshot = trainer_->MakeSnapshot();
+    std::atomic<uint64_t> evaluated{0};
+    const auto start = Clock::now();
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < threads; ++i) {
+      workers.emplace_back([&] {
+        InlineExecutor executor;
+        std::vector<double> scores(kMatrixRows);
+        while (Seconds(start) < seconds) {
+          snapshot->Score(rows_, executor, scores.data());
+          evaluated += kMatrixRows;
+        }
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+    return static_cast<double>(evaluated) / Seconds(start);
+  }
+
+ private:
+  FeatureCacheBudget budget_{int64_t{1} << 30};
+  server::TrainingPool pool_;
+  ModelConfig config_;
+  SampleBatch rows_;
+  std::unique_ptr<Trainer> trainer_;
+  uint64_t sequence_ = 0, learned_ = 0, least_rows_ = 0;
+  double seconds_ = 0;
+  Clock::time_point start_;
+  std::binary_semaphore done_{0};
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Half the distance between the largest and the smallest, in percent of the median.
+double Spread(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return 50 * (*high - *low) / Median(values);
+}
+
+void PrintRates(const char* what, const std::vector<double>& rates, const char* beside,
+                const std::vector<double>& limits) {
+  std::vector<double> shares;
+  for (size_t i = 0; i < rates.size(); ++i) shares.push_back(100 * rates[i] / limits[i]);
+  std::printf("%-20s %8.0f rows/s +-%.0f %%   %-34s %8.0f rows/s +-%.0f %%   share %.0f %%\n", what,
+              Median(rates), Spread(rates), beside, Median(limits), Spread(limits), Median(shares));
+  std::fflush(stdout);
+}
+
+// Each measured in turns with what it is compared with, so that both meet the same machine.
+void CompareRates(double seconds, v1::OnlineUpdateService::Stub& updates,
+                  v1::PredictionService::Stub& predictions) {
+  constexpr int kRounds = 5;
+  constexpr uint64_t kSettlingRows = 16384;  // the race of learners has been decided
+  const auto twin = std::make_shared<Twin>();
+  twin->Learn(0, kSettlingRows);
+  for (uint64_t rows = 0; rows < kSettlingRows; rows += kMatrixRows) {
+    grpc::ClientContext context;
+    v1::UpdateRequest request;
+    request.set_model(kTwin);
+    request.set_ack(v1::ACK_LEVEL_APPLIED);
+    *request.mutable_matrix() = Matrix(kMatrixRows, 5, true);
+    v1::UpdateResponse response;
+    Check(updates.Update(&context, request, &response), "Update");
+  }
+  std::vector<double> streamed, learned, predicted, one, all;
+  for (int i = 0; i < kRounds; ++i) {
+    learned.push_back(twin->Learn(seconds / kRounds, 0));
+    streamed.push_back(StreamFor(seconds / kRounds, updates, kTwin));
+  }
+  for (int i = 0; i < kRounds; ++i) {
+    one.push_back(twin->Evaluate(seconds / kRounds, 1));
+    predicted.push_back(StreamPredictFor(seconds / kRounds, predictions));
+    all.push_back(twin->Evaluate(seconds / kRounds, Cores()));
+  }
+  PrintRates("StreamUpdate", streamed, "trainer without a server", learned);
+  PrintRates("StreamPredict, 256", predicted, "evaluation, 1 thread", one);
+  PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
 }
 
 int RunBench(double seconds) {
@@ -132,14 +305,12 @@ int RunBench(double seconds) {
   v1::OnlineUpdateService::Stub updates(channel);
   v1::PredictionService::Stub predictions(channel);
   grpc::health::v1::Health::Stub health(channel);
-  {
+  for (const char* name : {kModel, kTwin}) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
     v1::CreateModelRequest request;
-    request.set_name(kModel);
-    request.mutable_config()->mutable_loss()->set_name("logistic");
-    request.mutable_config()->set_max_features(kFeatures);
-    request.mutable_config()->set_block_features(kFeatures);
+    request.set_name(name);
+    *request.mutable_config() = Config();
     v1::CreateModelResponse response;
     Check(models.CreateModel(&context, request, &response), "CreateModel");
   }
@@ -177,7 +348,7 @@ int RunBench(double seconds) {
 
   std::atomic<bool> stop{false};
   double rate = 0;
-  std::thread learner([&] { rate = Stream(updates, stop, 16); });
+  std::thread learner([&] { rate = Stream(updates, kModel, stop, 16); });
   Print("empty RPC, while learning at full speed", Measure(seconds, empty_call), empty);
   Print("Predict, 1 row, while learning at full speed", Measure(seconds, predict(1)), empty);
   stop = true;
@@ -185,14 +356,9 @@ int RunBench(double seconds) {
   std::printf("%-44s %.0f rows/s, acknowledged DURABLE, beside the two measurements above\n",
               "StreamUpdate", rate);
 
-  stop = false;
-  std::thread timer([&] {
-    std::this_thread::sleep_for(std::chrono::duration<double>(2 * seconds));
-    stop = true;
-  });
-  rate = Stream(updates, stop, 16);
-  timer.join();
-  std::printf("%-44s %.0f rows/s, acknowledged DURABLE\n", "StreamUpdate alone", rate);
+  std::printf("%-44s %.0f rows/s, acknowledged DURABLE\n", "StreamUpdate alone",
+              StreamFor(seconds, updates, kModel));
+  CompareRates(seconds, updates, predictions);
   (*server)->Stop();
   std::filesystem::remove_all(folder);
   return 0;
