@@ -24,7 +24,9 @@ std::vector<ModelWarning> Trainer::Impl::Warnings(const Impl& shown) const {
       state_.rows_learned - state_.drift.last_report_row < kDriftNewsRows) {
     warn(WarningKind::kDrift,
          absl::StrCat("the model's errors rose suddenly after row ", state_.drift.last_report_row,
-                      ": what the rows show has changed, or bad rows came in"));
+                      ": what the rows show has changed, or bad rows came in, or rows come sorted "
+                      "by an input or their target. If sorted, shuffle them, or create the model "
+                      "with replay and order ORDERED (--replay-order ordered)"));
   }
   if (state_.drift.ordered) {
     warn(WarningKind::kOrdered,
