@@ -219,8 +219,13 @@ void AddCreate(CLI::App* app, Globals* globals) {
   command->add_option("--set", flags->kernel_set, "Parameter of the kernel, name=number")
       ->allow_extra_args(false);
   command->add_option("--update-rule", flags->update_rule,
-                      "proximal (default) or newest_block (the paper's Algorithm 1)");
-  command->add_option("--rule-set", flags->rule_set, "Parameter of the update rule, name=number")
+                      "proximal (default), newest_block (the paper's Algorithm 1) or block_newton "
+                      "(that with a Newton step of the newest features)");
+  command
+      ->add_option("--rule-set", flags->rule_set,
+                   "Parameter of the update rule, name=number. proximal: step_constant; "
+                   "newest_block: schedule, theta, step_size, noise_constant, top_eigenvalue; "
+                   "block_newton: step_size, ridge")
       ->allow_extra_args(false);
   command->add_option("--max-features", config.max_features,
                       "Most random features; default 8192; 0: as --memory-mib allows");
