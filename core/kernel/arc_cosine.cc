@@ -58,6 +58,7 @@ class ArcCosine final : public Kernel {
     return {.form = FeatureForm::kRectifiedPower, .degree = order_};
   }
   bool is_homogeneous() const override { return true; }
+  bool is_bounded() const override { return order_ == 0; }
 
  private:
   size_t order_;

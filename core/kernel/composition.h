@@ -18,6 +18,12 @@ class CompositeKernel : public Kernel {
  public:
   // The terms have seen to the units.
   double Distance(Point x, Point y) const override { return 1; }
+  bool is_bounded() const override {
+    for (const KernelTerm& term : terms_) {
+      if (!term.kernel->is_bounded()) return false;
+    }
+    return true;
+  }
   bool takes_any_input() const override {
     for (const KernelTerm& term : terms_) {
       if (!term.kernel->takes_any_input()) return false;

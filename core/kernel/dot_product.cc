@@ -78,6 +78,7 @@ class DotProduct final : public Kernel {
   double Distance(Point x, Point y) const override {
     return CommonLength(x, y) * (function_ == kGeometric ? 2 : 1);
   }
+  bool is_bounded() const override { return function_ == kGeometric; }
   FeatureSpec features() const override {
     if (function_ == kExp) return {.form = FeatureForm::kCosineExponential};
     if (function_ == kGeometric) {

@@ -16,6 +16,7 @@ class HistogramKernel : public Kernel {
  public:
   double Distance(Point x, Point y) const override { return CommonSum(x, y); }
   bool is_homogeneous() const override { return true; }
+  bool is_bounded() const override { return false; }
   bool takes_any_input() const override { return false; }
   absl::Status CheckInput(std::span<const float> values) const override {
     return CheckNonNegative(name_, values);

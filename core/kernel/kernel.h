@@ -36,6 +36,8 @@ class Kernel {
   virtual FeatureSpec features() const = 0;
   // True if another bandwidth multiplies k by a constant: one bandwidth is as good as any other.
   virtual bool is_homogeneous() const { return false; }
+  // False if k(x, x) grows with x without bound.
+  virtual bool is_bounded() const { return true; }
   // False if inputs have a zero with a meaning (counts, shares): they must not be shifted.
   virtual bool takes_any_input() const { return true; }
   // Input values the kernel is defined for. INVALID_ARGUMENT about "values[j]".

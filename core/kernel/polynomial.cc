@@ -57,6 +57,7 @@ class Polynomial final : public Kernel {
             .degree = degree_};
   }
   bool is_homogeneous() const override { return offset_ == 0; }
+  bool is_bounded() const override { return false; }
 
  private:
   size_t degree_;

@@ -92,8 +92,9 @@ absl::Status CheckGrid(absl::string_view field, const std::vector<double>& value
 }
 
 // `given`: the rule's parameters before defaults.
-absl::Status CompleteGrid(Task task, const ParameterMap& given_rule, const ParameterMap& kernel,
-                          bool scale_given, bool homogeneous, ModelConfig& config) {
+absl::Status CompleteGrid(Task task, const ParameterMap& given_rule,
+                          const ParameterMap& given_kernel, const Kernel& kernel,
+                          ModelConfig& config) {
   CandidateGrid& grid = config.candidates;
   const bool proximal = config.update_rule.name == "proximal";
   if (!proximal && !grid.step_constants.empty()) {
@@ -104,16 +105,21 @@ absl::Status CompleteGrid(Task task, const ParameterMap& given_rule, const Param
   }
   const bool can_race = proximal && task != Task::kNovelty;
   if (grid.bandwidth_scales.empty()) {
-    if (homogeneous) {
+    const bool given =
+        given_kernel.contains("bandwidth") || given_kernel.contains("bandwidth_scale");
+    if (kernel.is_homogeneous() || given) {
       grid.bandwidth_scales = {1};
-    } else if (can_race && !kernel.contains("bandwidth") && !scale_given) {
-      grid.bandwidth_scales = task == Task::kDensityRatio
-                                  ? std::vector<double>{0.5, 1, 2, 4}
-                                  : std::vector<double>{0.125, 0.25, 0.5, 1, 2};
-    } else if (task == Task::kNovelty && !kernel.contains("bandwidth") && !scale_given) {
+    } else if (task == Task::kNovelty) {
       grid.bandwidth_scales = {0.25};  // wide kernels see one cloud, whatever its shape
-    } else {
+    } else if (!can_race) {
       grid.bandwidth_scales = {1};
+    } else if (!kernel.is_bounded()) {
+      // k(x, x) at a fraction of the usual length is astronomical for some rows.
+      grid.bandwidth_scales = {1, 2, 4};
+    } else if (task == Task::kDensityRatio) {
+      grid.bandwidth_scales = {0.5, 1, 2, 4};
+    } else {
+      grid.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
     }
   }
   if (grid.step_constants.empty() && proximal) {
@@ -312,9 +318,8 @@ absl::Status CompleteConfig(ModelConfig& config) {
   if (config.max_features == 0) config.max_features = 8192;
   if (config.memory_mib == 0) config.memory_mib = 1024;
   if (config.warmup_rows == 0) config.warmup_rows = 500;
-  const bool scale_given = given_kernel.contains("bandwidth_scale");
-  if (absl::Status s = CompleteGrid((*loss)->task(), given_rule, given_kernel, scale_given,
-                                    (*unit_kernel)->is_homogeneous(), config);
+  if (absl::Status s =
+          CompleteGrid((*loss)->task(), given_rule, given_kernel, **unit_kernel, config);
       !s.ok()) {
     return s;
   }

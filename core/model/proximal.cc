@@ -16,9 +16,11 @@ constexpr ParameterDoc kParameters[] = {
 
 // Immutable. The implicit (proximal) step of a mini-batch on all features in use: with K the
 // batch's empirical kernel matrix and h the loss's curvature at each row,
-//   (K + (c + nu b) diag(1 / (weight h))) v = l' / h,   coefficients -= features' v / num_features,
-// the minimiser of the batch's quadratic bound plus (c / 2 b) |change|^2 + (nu / 2)
-// |coefficients|^2. No step-size schedule; invariant to how rows are cut into batches, to first
+//   (K + (c m + nu b) diag(1 / (weight h))) v = l' / h,   coefficients -= features' v /
+//   num_features,
+// the minimiser of the batch's quadratic bound plus (c m / 2 b) |change|^2 + (nu / 2)
+// |coefficients|^2. m is what k(x, x) usually is, so that c means the same for a kernel and a
+// multiple of it. No step-size schedule; invariant to how rows are cut into batches, to first
 // order.
 class Proximal final : public UpdateRule {
  public:
@@ -30,7 +32,7 @@ class Proximal final : public UpdateRule {
   StepOutput Step(const StepInput& input) const override {
     const size_t b = input.rows;
     const auto rows = static_cast<double>(b);
-    const double ridge = step_constant_ + l2_penalty_ * rows;
+    const double ridge = step_constant_ * input.mean_diagonal + l2_penalty_ * rows;
     std::vector<double> system(input.gram.begin(), input.gram.end());
     std::vector<double> dual(input.derivative.begin(), input.derivative.end());
     for (size_t i = 0; i < b; ++i) {

@@ -43,7 +43,7 @@ struct CandidateReport {
 // What a person should know about a model that learns. The last three come once the warm-up is over
 // and 256 rows were learned; kOneLabel and kConstantTarget go when a row says otherwise,
 // kConstantInputs stays, because scales and bandwidth were chosen from such rows.
-enum class WarningKind { kDrift, kOrdered, kOneLabel, kConstantTarget, kConstantInputs };
+enum class WarningKind { kDrift, kOrdered, kOneLabel, kConstantTarget, kConstantInputs, kDiverged };
 // text: what was seen, and what to do.
 struct ModelWarning {
   WarningKind kind;

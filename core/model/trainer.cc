@@ -39,7 +39,10 @@ void Trainer::Step(const SampleBatch& batch, size_t first, size_t count, uint64_
 }
 Ref<Snapshot> Trainer::MakeSnapshot() const {
   const std::unique_ptr<Impl> with_waiting = impl_->WithWaitingRows();
-  const Impl& shown = with_waiting != nullptr ? *with_waiting : *impl_;
+  const Impl* provisional = impl_->Provisional();
+  const Impl& shown = with_waiting != nullptr  ? *with_waiting
+                      : provisional != nullptr ? *provisional
+                                               : *impl_;
   std::unique_ptr<Snapshot> snapshot(new Snapshot(shown.loss(), shown.label_table()));
   const TrainerState& state = impl_->state();
   snapshot->phase_ = impl_->phase();
@@ -49,7 +52,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->num_features_ = shown.state().num_features;
   snapshot->num_outputs_ = shown.state().num_outputs;
   snapshot->fingerprint_ = impl_->CurrentFingerprint();
-  snapshot->scaling_ = impl_->scaling();
+  snapshot->scaling_ = shown.scaling();
   snapshot->hashed_ = impl_->hashed();
   Impl::Served served = shown.ServedModel();
   if (with_waiting != nullptr) impl_->AddNotServed(served);
@@ -68,7 +71,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->resolved_.dimension = shown.state().dimension;
   snapshot->resolved_.kernel_parameters = state.kernel_parameters;
   snapshot->resolved_.rule_parameters = state.rule_parameters;
-  snapshot->resolved_.standardized_inputs = impl_->scaling()->num_standardized();
+  snapshot->resolved_.standardized_inputs = shown.scaling()->num_standardized();
   if (!served.targets.empty()) {
     snapshot->resolved_.target_offset = served.targets[0].offset;
     snapshot->resolved_.target_scale = served.targets[0].scale;

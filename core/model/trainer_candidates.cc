@@ -20,9 +20,34 @@ constexpr double kGramFeaturesPerRow = 4;
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
 constexpr double kSmallestScale = 1e-6;
 
-// Scores beyond this many standardised units mean that the steps are too large and will not
-// recover.
-constexpr double kLargestScore = 1e6;
+// Scores beyond this, in standardised units, are wild, and count as this large. If most of a batch
+// are, the steps are too large and will not recover.
+constexpr double kLargestScore = 1e4;
+
+// Makes scores that are no numbers, or too large, the largest. Returns whether the coefficients
+// they come from are past hope.
+bool TameScores(std::vector<double>& scores) {
+  size_t wild = 0;
+  bool finite = true;
+  for (double& score : scores) {
+    finite = finite && std::isfinite(score);
+    if (std::abs(score) <= kLargestScore) continue;
+    ++wild;
+    score = std::isnan(score) ? kLargestScore : std::clamp(score, -kLargestScore, kLargestScore);
+  }
+  return !finite || 2 * wild > scores.size();
+}
+
+bool AllFinite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+// Of gram [rows][rows]; 1 where all features are 0.
+double MeanDiagonal(std::span<const double> gram, size_t rows) {
+  double sum = 0;
+  for (size_t i = 0; i < gram.size(); i += rows + 1) sum += gram[i];
+  return sum == 0 ? 1 : sum / static_cast<double>(rows);
+}
 
 std::vector<float> WithOutputs(const std::vector<float>& old, size_t panels, size_t from,
                                size_t to) {
@@ -138,13 +163,18 @@ void Trainer::Impl::GrowFeatures(uint64_t num_features) {
 }
 
 uint64_t Trainer::Impl::FeatureLimit() const {
-  if (config_.max_features != kUnlimitedFeatures) return config_.max_features;
+  const bool unlimited = config_.max_features == kUnlimitedFeatures;
+  // Where features are limited, learners make room for them until one is left.
+  if (!unlimited && state_.candidates.size() > 1) return config_.max_features;
   const uint64_t sets = state_.candidates.size() * (keeps_average() ? 2 : 1);
   const uint64_t bytes_per_feature =
       std::max<uint64_t>(sets, 1) * state_.num_outputs * sizeof(float);
-  const uint64_t fit = (uint64_t{config_.memory_mib} << 20) / bytes_per_feature;
+  const uint64_t fit =
+      (uint64_t{config_.memory_mib} << 20) / bytes_per_feature / kPanelWidth * kPanelWidth;
   const uint64_t limit = std::clamp<uint64_t>(fit, kPanelWidth, kMaxFeatures);
-  return std::max(limit, state_.num_features);  // what has grown stays
+  if (!unlimited) return std::min<uint64_t>(limit, config_.max_features);
+  // What has grown stays while learners can make room.
+  return state_.candidates.size() > 1 ? std::max(limit, state_.num_features) : limit;
 }
 
 Trainer::Impl::Range Trainer::Impl::NextRange(size_t rows) const {
@@ -212,8 +242,9 @@ size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) co
   for (const size_t c : bandwidth.candidates) {
     smallest = std::min(smallest, state_.candidates[c].step_constant);
   }
-  // Curvatures without bound make the damping as small as they are large.
-  if (!(smallest > 0) || loss_->task() == Task::kDensityRatio) return all;
+  // Curvatures without bound make the damping as small as they are large; features without bound
+  // make a part of them unlike the whole.
+  if (!(smallest > 0) || loss_->task() == Task::kDensityRatio || !kernel_->is_bounded()) return all;
   const double features = kGramFeaturesPerRow * static_cast<double>(rows) / smallest;
   const double chunks = std::ceil(features / (FeatureChunks::kPanelsPerChunk * kPanelWidth));
   return chunks < static_cast<double>(all) ? static_cast<size_t>(chunks) : all;
@@ -372,23 +403,23 @@ void Trainer::Impl::EvaluateRange(const Range& range, Work& work) {
   }
 }
 
-void Trainer::Impl::ResetDiverged(Work& work) {
+std::vector<size_t> Trainer::Impl::FindDiverged(Work& work) const {
+  std::vector<size_t> diverged;
   for (size_t c = 0; c < state_.candidates.size(); ++c) {
-    std::vector<double>& scores = work.last_scores[c];
-    if (std::all_of(scores.begin(), scores.end(),
-                    [](double score) { return std::abs(score) <= kLargestScore; })) {
-      continue;
-    }
-    ++state_.divergences;
-    CandidateState& candidate = state_.candidates[c];
-    candidate.last.scale = 1;
-    std::fill(candidate.last.values.begin(), candidate.last.values.end(), 0.0f);
-    std::fill(candidate.average.values.begin(), candidate.average.values.end(), 0.0f);
-    candidate.last.validation = candidate.average.validation = {};
-    candidate.steps_since_restart = 0;
-    std::fill(scores.begin(), scores.end(), 0.0);
-    std::fill(work.average_scores[c].begin(), work.average_scores[c].end(), 0.0);
+    const bool last = TameScores(work.last_scores[c]);
+    const bool average = TameScores(work.average_scores[c]);
+    if (last || average) diverged.push_back(c);
   }
+  return diverged;
+}
+
+void Trainer::Impl::Reset(CandidateState& candidate) {
+  ++state_.divergences;
+  ++candidate.divergences;
+  candidate.last.scale = 1;
+  std::fill(candidate.last.values.begin(), candidate.last.values.end(), 0.0f);
+  std::fill(candidate.average.values.begin(), candidate.average.values.end(), 0.0f);
+  candidate.steps_since_restart = 0;
 }
 
 void Trainer::Impl::Move(const Range& range, Work& work) {
@@ -399,11 +430,13 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     size_t bandwidth;
     size_t candidate;
     std::vector<float> dual;
+    bool failed = false;
   };
   std::vector<Job> jobs;
   for (const StreamWork& stream : work.streams) {
     for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
-      for (const size_t c : stream.bandwidths[b].candidates) jobs.push_back({&stream, b, c, {}});
+      for (const size_t c : stream.bandwidths[b].candidates)
+        jobs.push_back({&stream, b, c, {}, false});
     }
   }
   options_.executor->ParallelFor(jobs.size(), [&](size_t j) {
@@ -431,6 +464,14 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     input.curvatures = curvatures;
     input.weights = work.weights;
     input.gram = gram;
+    const FeatureSpec& spec = job.stream->stream->features->spec();
+    input.mean_diagonal =
+        spec.is_shift_invariant() ? spec.amplitude_square() : MeanDiagonal(gram, rows);
+    if (!std::isfinite(input.mean_diagonal)) {
+      job.failed = true;
+      job.dual.assign(rows * outputs, 0.0f);
+      return;
+    }
     StepOutput output = rules_[job.candidate]->Step(input);
     CoefficientState& last = state_.candidates[job.candidate].last;
     last.scale *= output.decay;
@@ -442,7 +483,12 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
       for (float& value : output.dual) value = static_cast<float>(value / last.scale);
     }
     job.dual = std::move(output.dual);
+    job.failed = !AllFinite(job.dual);
+    if (job.failed) std::fill(job.dual.begin(), job.dual.end(), 0.0f);
   });
+  for (const Job& job : jobs) {
+    if (job.failed) Reset(state_.candidates[job.candidate]);
+  }
 
   const size_t panel_floats = rows * kPanelWidth;
   const uint64_t end = range.begin + range.size;

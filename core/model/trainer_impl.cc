@@ -1,6 +1,7 @@
 #include "core/model/trainer_impl.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,10 @@ namespace {
 constexpr size_t kThresholdRows = 2048;
 // Hashed inputs: of the warm-up rows that parameters are chosen from, as a matrix (64 MiB).
 constexpr size_t kMostCompactValues = size_t{1} << 24;
+// A model of fewer rows is not worth showing; and the blocks its rows are learned in, so that its
+// learners have losses to be compared by.
+constexpr size_t kFewestProvisionalRows = 32;
+constexpr size_t kProvisionalBlocks = 8;
 
 // Target k of all rows, as it was sent.
 std::vector<double> TargetColumn(const SampleBatch& rows, size_t k) {
@@ -349,6 +354,35 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::WithWaitingRows() const {
   return impl;
 }
 
+const Trainer::Impl* Trainer::Impl::Provisional() const {
+  const size_t rows = std::bit_floor(state_.waiting.size());
+  const bool ranks = loss_->task() == Task::kNovelty || loss_->task() == Task::kDensityRatio;
+  if (state_.warm || ranks || rows < kFewestProvisionalRows) return nullptr;
+  if (provisional_rows_ == rows) return provisional_.get();
+  ModelConfig config = config_;
+  config.replay.ratio = 0;
+  config.variance.method = VarianceMethod::kNone;
+  config.max_features =
+      std::min({config_.max_features, kMaxFeatures, static_cast<uint32_t>(4 * rows)});
+  config.block_features = config.max_features;
+  TrainerState state;
+  state.dimension = state_.dimension;
+  state.input_dim = state_.input_dim;
+  state.num_outputs = state_.num_outputs;
+  state.labels = state_.labels;
+  for (size_t i = 0; i < rows; ++i) state.waiting.AppendRow(state_.waiting, i);
+  Options options = options_;
+  options.budget = nullptr;
+  std::unique_ptr<Impl> impl(new Impl(config, std::move(state), options));
+  impl->loss_ = loss_;
+  impl->table_ = table_;
+  impl->block_rows_ = rows / kProvisionalBlocks;
+  impl->FinishWarmUp();
+  provisional_ = std::move(impl);
+  provisional_rows_ = rows;
+  return provisional_.get();
+}
+
 double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
   // The threshold that learning moves follows scores that grow; what is served has one value for
   // these very coefficients.
@@ -400,6 +434,10 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     served.metric = stream.metric;
     served.values = coefficients.values;
     served.num_features = state_.num_features;
+    // Overflowed in the last step; the next one sets them back.
+    if (!std::ranges::all_of(served.values, [](float value) { return std::isfinite(value); })) {
+      std::ranges::fill(served.values, 0.0f);
+    }
     served.scale = coefficients.scale;
     served.inverse_bandwidth = 1 / candidate.bandwidth;
     const double first_scale = state_.target_scales.empty() ? 1 : state_.target_scales[0];

@@ -24,6 +24,10 @@ namespace kernelstream {
 
 // Thread-compatible. state_ (with the reservoirs, which Save writes into it) is all there is to
 // save; the other members follow from config and state.
+// Rows of one proximal step. Steps of more rows learn more from each row and cost more time; all of
+// one size make the model independent of how rows arrive.
+inline constexpr size_t kProximalBlockRows = 64;
+
 class Trainer::Impl {
  public:
   // What follows from a GenerationState.
@@ -59,6 +63,10 @@ class Trainer::Impl {
   // A trainer of the served candidate alone that has learned the waiting rows too; null if none
   // wait. Only to be shown: its variance and its other candidates are missing.
   std::unique_ptr<Impl> WithWaitingRows() const;
+  // While warming up: a trainer that has learned the first rows, as many as a power of two; null
+  // while they are too few, and for losses that rank rows. Only to be shown. A function of the
+  // state, made once for each power.
+  const Impl* Provisional() const;
   Served ServedModel() const;
   // The uncertainty (with the posterior's mean, where that is served) and the report of all
   // candidates.
@@ -211,7 +219,10 @@ class Trainer::Impl {
   // [begin, end).
   void MaskedFeatures(const StreamWork& work, size_t first_panel, size_t num_panels, uint64_t begin,
                       uint64_t end, std::span<float* const> out) const;
-  void ResetDiverged(Work& work);
+  // Limits scores of candidates that grow without bound; returns who cannot go on.
+  std::vector<size_t> FindDiverged(Work& work) const;
+  // Back to zero. What it has shown so far stays: who is served is chosen by it.
+  void Reset(CandidateState& candidate);
 
   // trainer_variance.cc: uncertainty under one kernel.
   void AddVariance(Served& served) const;
@@ -230,6 +241,7 @@ class Trainer::Impl {
   // trainer_warnings.cc: empty without a reason to warn.
   std::string OneLabelText() const;
   std::string ConstantTargetText() const;
+  std::string DivergedText() const;
 
   // trainer_race.cc: who is served, who stays, who joins.
   Choice ServedChoice() const;
@@ -239,7 +251,9 @@ class Trainer::Impl {
   void KeepCandidates(CandidateFilter keep);
   void PruneStepConstants(uint64_t generation);
   void PruneGenerations();
+  // Drops candidates, then features, until the coefficients fit into memory_mib.
   void FitMemory();
+  size_t FirstToDrop() const;
   void MakeGenerations();
   // Rows that have been learned, oldest first: the last ones, or of an ordered stream a sample.
   SampleBatch RowsLikeThoseToCome(size_t count);
@@ -260,6 +274,9 @@ class Trainer::Impl {
   std::vector<std::vector<float>> kept_features_;         // scratch, by bandwidth
   std::unique_ptr<VarianceEstimator> variance_;           // null without a method
   Stream variance_stream_, second_stream_;
+  size_t block_rows_ = kProximalBlockRows;
+  mutable std::unique_ptr<Impl> provisional_;
+  mutable size_t provisional_rows_ = 0;
 };
 
 }  // namespace kernelstream

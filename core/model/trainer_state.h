@@ -46,6 +46,7 @@ struct CandidateState {
   CoefficientState last;
   CoefficientState average;          // empty values for Averaging::kLast
   uint64_t steps_since_restart = 0;  // of the average
+  uint64_t divergences = 0;          // times its coefficients were set back to zero
 };
 
 enum class MetricForm { kIsotropic, kDiagonal, kFull };

@@ -18,10 +18,6 @@ constexpr size_t kOpenDimensionStep = 16;
 // model far.
 constexpr double kFarthestTarget = 30;
 
-// Rows of one proximal step. Steps of more rows learn more from each row and cost more time; all of
-// one size make the model independent of how rows arrive.
-constexpr size_t kProximalBlockRows = 64;
-
 // Polynomial-decay average: weight (eta + 1) / (t + eta) of the t-th step.
 constexpr double kAverageEta = 8;
 // The average is set back to the last coefficients when those have done this much better for this
@@ -184,7 +180,7 @@ void Trainer::Impl::TakeInputs(const SampleBatch& batch, Work& work) {
 }
 
 size_t Trainer::Impl::BlockRows() const {
-  return rules_[0]->updates_all_features() ? kProximalBlockRows : config_.batch_rows;
+  return rules_[0]->updates_all_features() ? block_rows_ : config_.batch_rows;
 }
 
 void Trainer::Impl::LearnInBlocks(const SampleBatch& batch, size_t first, size_t count) {
@@ -249,9 +245,14 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
   }
   PlanWork(takes_part, work);
   Evaluate(/*with_averages=*/kind != Rows::kReplayed, /*with_gram=*/true, work);
-  ResetDiverged(work);
+  const std::vector<size_t> diverged = FindDiverged(work);
   if (kind == Rows::kNew) NoteServed(work);
   if (kind == Rows::kKnown || (kind == Rows::kNew && !is_ordered())) Validate(work);
+  for (const size_t c : diverged) {
+    Reset(state_.candidates[c]);
+    std::ranges::fill(work.last_scores[c], 0.0);
+    std::ranges::fill(work.average_scores[c], 0.0);
+  }
   if (!rules_[0]->updates_all_features()) {
     if (rules_[0]->needs_gram()) EvaluateRange(range, work);
     GrowFeatures(std::max(state_.num_features, range.begin + range.size));

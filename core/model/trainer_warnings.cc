@@ -33,6 +33,7 @@ std::vector<ModelWarning> Trainer::Impl::Warnings(const Impl& shown) const {
          "rows arrive sorted by label, so the model forgets the labels it does not see: shuffle "
          "them, or create the model with replay and order ORDERED");
   }
+  warn(WarningKind::kDiverged, DivergedText());
   if (!state_.warm || state_.learned_since_warm + state_.waiting.size() < kFewestAlikeRows) {
     return warnings;
   }
@@ -46,6 +47,23 @@ std::vector<ModelWarning> Trainer::Impl::Warnings(const Impl& shown) const {
                       "create it again"));
   }
   return warnings;
+}
+
+std::string Trainer::Impl::DivergedText() const {
+  if (!state_.warm) return "";
+  const CandidateState& served = state_.candidates[ServedChoice().candidate];
+  if (served.divergences == 0) return "";
+  const bool by_kernel = !kernel_->is_bounded();
+  return absl::StrCat(
+      "the served learner's scores grew without bound and it was set back to nothing ",
+      served.divergences, served.divergences == 1 ? " time: " : " times: ",
+      by_kernel
+          ? absl::StrCat("kernel \"", config_.kernel.name, "\" at bandwidth ", served.bandwidth,
+                         " is too large for these inputs; create the "
+                         "model with a larger bandwidth, or without one")
+          : absl::StrCat("update rule \"", config_.update_rule.name,
+                         "\" takes steps that are too large; create the model with smaller "
+                         "ones, or with the default rule"));
 }
 
 std::string Trainer::Impl::OneLabelText() const {

@@ -25,6 +25,8 @@ struct StepInput {
   std::span<const double> derivative;
   std::span<const double> curvatures;  // h of each row near its scores, [rows], > 0
   std::span<const double> weights;  // of the samples, [rows], > 0
+  // What k(x, x) is usually: k(0) of kernels of x - x', else its mean over the batch. > 0.
+  double mean_diagonal = 1;
   // gram[i * rows + j] = mean over the range's features of feature(i) feature(j). Only where
   // needs_gram().
   std::span<const double> gram;

@@ -29,6 +29,8 @@ const char* EventOf(WarningKind kind) {
       return "constant_target";
     case WarningKind::kConstantInputs:
       return "constant_inputs";
+    case WarningKind::kDiverged:
+      return "diverged";
   }
   return "warning";
 }

@@ -120,6 +120,8 @@ v1::Warning::Kind WarningKindToWire(WarningKind kind) {
       return v1::Warning::KIND_CONSTANT_TARGET;
     case WarningKind::kConstantInputs:
       return v1::Warning::KIND_CONSTANT_INPUTS;
+    case WarningKind::kDiverged:
+      return v1::Warning::KIND_DIVERGED;
   }
   return v1::Warning::KIND_UNSPECIFIED;
 }

@@ -81,6 +81,7 @@ void ToRecord(const CandidateState& candidate, v1::CandidateRecord& out) {
   out.set_generation(candidate.generation);
   out.set_step_constant(candidate.step_constant);
   out.set_new_rows_only(!candidate.replays);
+  out.set_divergences(candidate.divergences);
 }
 
 absl::Status FromRecord(const v1::CandidateRecord& record, CandidateState& out) {
@@ -89,6 +90,7 @@ absl::Status FromRecord(const v1::CandidateRecord& record, CandidateState& out) 
   out.generation = record.generation();
   out.step_constant = record.step_constant();
   out.replays = !record.new_rows_only();
+  out.divergences = record.divergences();
   if (absl::Status status = FromRecord(record.last(), out.last); !status.ok()) return status;
   return FromRecord(record.average(), out.average);
 }

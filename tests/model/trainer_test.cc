@@ -66,6 +66,29 @@ TEST(Trainer, PredictsTheBestConstantWhileWarmingUp) {
   EXPECT_NEAR(snapshot->Link({scores.data(), 1}).value, 1002, 1e-9);
 }
 
+TEST(Trainer, ShowsWhatItHasLearnedBeforeTheWarmUpEnds) {
+  for (const std::string loss : {"square", "logistic", "softmax"}) {
+    ModelConfig config;
+    config.loss.name = loss;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    const SampleBatch rows = MakeRows(loss, 300, 3, 5), unseen = MakeRows(loss, 500, 3, 6);
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, 2);
+    double constant = ErrorOn(*trainer, unseen);
+    EXPECT_EQ(trainer->MakeSnapshot()->num_features(), 0u);
+    Feed(*trainer, config, rows, 2, rows.size());
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    EXPECT_EQ(snapshot->phase(), ModelPhase::kWarmingUp);
+    EXPECT_GT(snapshot->num_features(), 0u);
+    EXPECT_LT(ErrorOn(*trainer, unseen), 0.3 * constant) << loss;
+    EXPECT_EQ(trainer->Save().num_features, 0u);  // only shown
+    // What is shown is a function of the state.
+    const auto restored = Trainer::Restore(config, trainer->Save(), {&Inline(), nullptr});
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ(Scores(**restored, unseen), Scores(*trainer, unseen));
+  }
+}
+
 TEST(Trainer, CountsStepsSequenceAndRows) {
   const ModelConfig config = SmallConfig("logistic");
   auto trainer = MakeTrainer(config);

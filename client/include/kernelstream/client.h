@@ -207,7 +207,8 @@ enum class WarningKind {
   kOrdered,
   kOneLabel,
   kConstantTarget,
-  kConstantInputs
+  kConstantInputs,
+  kDiverged
 };
 
 // What a person should know about the stream.
