@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <vector>
 
 #include "core/base/philox.h"
 #include "core/model/median_distance.h"
@@ -148,6 +150,45 @@ void Trainer::Impl::PruneGenerations() {
   PruneStepConstants(winner);
 }
 
+// Step constants go before bandwidths, whoever has shown a loss before who has not, the worst
+// first; of those who have shown nothing, the farthest from the middle of the grid. The served one
+// stays.
+size_t Trainer::Impl::FirstToDrop() const {
+  const auto off_middle = [](double value, std::vector<double> grid) {
+    if (grid.empty()) return 1.0;
+    std::sort(grid.begin(), grid.end());
+    const double middle = grid[grid.size() / 2];
+    return std::max(value / middle, middle / value);
+  };
+  const auto rank = [&](const CandidateState& candidate) {
+    size_t alike = 0;  // but for their step constant, itself included
+    double unit = 1;
+    for (const CandidateState& c : state_.candidates) {
+      if (c.generation == candidate.generation && c.bandwidth == candidate.bandwidth) ++alike;
+    }
+    for (const GenerationState& generation : state_.generations) {
+      if (generation.id == candidate.generation) unit = generation.median_distance;
+    }
+    const double loss = BestLoss(candidate);
+    const bool known = std::isfinite(loss);
+    const double off =
+        alike > 1 ? off_middle(candidate.step_constant, config_.candidates.step_constants)
+                  : off_middle(candidate.bandwidth / unit, config_.candidates.bandwidth_scales);
+    return std::tuple(alike > 1, known, known ? loss : off);
+  };
+  const size_t served = ServedChoice().candidate;
+  const bool spare_served = std::isfinite(BestLoss(state_.candidates[served]));
+  size_t first = state_.candidates.size();
+  for (size_t c = 0; c < state_.candidates.size(); ++c) {
+    if (spare_served && c == served) continue;
+    if (first == state_.candidates.size() ||
+        rank(state_.candidates[c]) > rank(state_.candidates[first])) {
+      first = c;
+    }
+  }
+  return first;
+}
+
 void Trainer::Impl::FitMemory() {
   const uint64_t limit = uint64_t{config_.memory_mib} << 20;
   const uint64_t features =
@@ -155,13 +196,11 @@ void Trainer::Impl::FitMemory() {
   const uint64_t bytes_each =
       features * state_.num_outputs * (keeps_average() ? 2 : 1) * sizeof(float);
   while (state_.candidates.size() > 1 && state_.candidates.size() * bytes_each > limit) {
-    size_t worst = 0;
-    for (size_t c = 1; c < state_.candidates.size(); ++c) {
-      if (BestLoss(state_.candidates[c]) > BestLoss(state_.candidates[worst])) worst = c;
-    }
-    const CandidateState* drop = &state_.candidates[worst];
+    const CandidateState* drop = &state_.candidates[FirstToDrop()];
     KeepCandidates([&](const CandidateState& c) { return &c != drop; });
   }
+  // Labels that come late may leave less room than the features have taken.
+  if (state_.num_features > FeatureLimit()) GrowFeatures(FeatureLimit());
 }
 
 SampleBatch Trainer::Impl::RowsLikeThoseToCome(size_t count) {

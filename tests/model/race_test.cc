@@ -1,6 +1,10 @@
 // Candidates, generations under learned metrics, replay and drift: what a model does with nothing
 // but its loss named.
 #include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 #include "tests/model/model_support.h"
 #include "tests/support/thread_executor.h"
@@ -163,6 +167,68 @@ TEST(Race, KeepsToItsMemory) {
   auto trainer = MakeTrainer(config);
   Feed(*trainer, config, rows, 0, rows.size());
   EXPECT_EQ(trainer->Save().candidates.size(), 16u);
+}
+
+// Bandwidths and step constants that are left in the race.
+std::pair<std::set<double>, std::set<double>> Racers(const Trainer& trainer) {
+  std::pair<std::set<double>, std::set<double>> racers;
+  for (const CandidateState& c : trainer.Save().candidates) {
+    racers.first.insert(c.bandwidth);
+    racers.second.insert(c.step_constant);
+  }
+  return racers;
+}
+
+TEST(Race, GivesStepConstantsUpBeforeBandwidths) {
+  ModelConfig config = RaceConfig("square");
+  config.max_features = 8192;
+  config.memory_mib = 1;
+  config.input_metric = InputMetric::kOff;
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 600, kDim, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, 512);
+  EXPECT_EQ(Racers(*trainer).first.size(), config.candidates.bandwidth_scales.size());
+  // Labels that come late leave less and less room.
+  config = RaceConfig("softmax");
+  config.max_features = 8192;
+  config.memory_mib = 1;
+  config.input_metric = InputMetric::kOff;
+  config = Complete(config);
+  trainer = MakeTrainer(config);
+  SampleBatch labelled;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    labelled.AppendRow(rows, i);
+    labelled.SetLabel(absl::StrCat("label", i < 256 ? i % 3 : i % 12));
+  }
+  Feed(*trainer, config, labelled, 0, 256);
+  EXPECT_EQ(Racers(*trainer).first.size(), config.candidates.bandwidth_scales.size());
+  EXPECT_EQ(Racers(*trainer).second, (std::set<double>{1}));
+  Feed(*trainer, config, labelled, 256, 512);
+  EXPECT_EQ(trainer->Save().candidates.size(), 1u);
+}
+
+TEST(Race, KeepsTheLastLearnerToItsMemoryToo) {
+  ModelConfig config = RaceConfig("softmax");
+  config.max_features = 8192;
+  config.memory_mib = 1;
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 3000, kDim, 5);
+  SampleBatch labelled;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    labelled.AppendRow(rows, i);
+    labelled.SetLabel(absl::StrCat("label", i % std::min<size_t>(i / 8 + 1, 200)));
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, labelled, 0, labelled.size());
+  const TrainerState state = trainer->Save();
+  size_t bytes = 0;
+  for (const CandidateState& c : state.candidates) {
+    bytes += (c.last.values.size() + c.average.values.size()) * sizeof(float);
+  }
+  EXPECT_LE(bytes, size_t{1} << 20);
+  EXPECT_GT(bytes, size_t{1} << 19);
+  EXPECT_EQ(state.num_outputs, 200u);
 }
 
 TEST(Race, GrowsWithoutLimitUntilMemoryIsFull) {
