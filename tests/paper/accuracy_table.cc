@@ -1,7 +1,8 @@
 // Held-out errors after one pass, of models created with nothing but their loss. Prints one line
 // per data set: mean and spread over seeds, beside the bar this project sets itself.
 //   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2]
-//                                           [--batch_rows=64] [--replay=1] [--trace] [NAME...]
+//                                           [--batch_rows=64] [--block_features=N] [--replay=1]
+//                                           [--sorted] [--trace] [NAME...]
 // Exit status 1 if a bar is missed.
 #include <algorithm>
 #include <atomic>
@@ -162,7 +163,7 @@ struct Result {
 };
 
 struct Overrides {  // 0: the default
-  uint32_t features = 0, batch_rows = 0;
+  uint32_t features = 0, batch_rows = 0, block_features = 0;
   std::optional<uint32_t> replay;
   bool sorted = false;  // the stream comes sorted by label, declared so
   bool trace = false;   // print the race now and then
@@ -177,6 +178,7 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
   config.seed = 42 + seed;
   config.max_features = overrides.features != 0 ? overrides.features : problem.features;
   config.batch_rows = overrides.batch_rows;
+  config.block_features = overrides.block_features;
   config.replay.ratio = overrides.replay;
   if (overrides.sorted) config.replay.order = StreamOrder::kOrdered;
   if (const absl::Status status = CompleteConfig(config); !status.ok()) {
@@ -245,6 +247,9 @@ int Main(int argc, char** argv) {
     } else if (argument.rfind("--batch_rows=", 0) == 0) {
       overrides.batch_rows =
           static_cast<uint32_t>(std::strtoul(argument.c_str() + 13, nullptr, 10));
+    } else if (argument.rfind("--block_features=", 0) == 0) {
+      overrides.block_features =
+          static_cast<uint32_t>(std::strtoul(argument.c_str() + 17, nullptr, 10));
     } else if (argument == "--sorted") {
       overrides.sorted = true;
     } else if (argument == "--trace") {
