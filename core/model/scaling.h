@@ -14,9 +14,9 @@ namespace kernelstream {
 
 // Standardised inputs are clipped here, so no single value can dominate.
 inline constexpr float kInputClip = 8.0f;
-// Inputs that are used as they come are clipped here: beyond it float32 keeps nothing of a cosine's
-// argument.
-inline constexpr float kRawInputClip = 1e6f;
+// Inputs that are used as they come are clipped here, so that their squares and sums of squares
+// stay inside float32.
+inline constexpr float kRawInputClip = 1e15f;
 
 // The row's values as they were sent, 0 where it has none. Writes `dimension` values;
 // row.MinDimension() <= dimension.

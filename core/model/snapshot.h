@@ -83,7 +83,8 @@ class Snapshot final : public RefCounted {
   // RowRules::CheckInput; a sparse index beyond the dimension is evaluated like any other
   // (frequencies are a pure function of the coordinate). Hashed inputs: time for a row's own
   // values. A row's scores do not depend on the other rows, the executor, or the feature cache.
-  // Uses thread-local scratch. Always finite.
+  // Uses thread-local scratch. Finite, unless a row's features overflow float32, which takes a
+  // kernel whose k(x, x) has no bound and a row far beyond those it learned from.
   void Score(const SampleBatch& rows, Executor& executor, double* out) const;
 
   // What Score(rows) takes, in multiply-adds, roughly: to decide where to run it. Frequencies that

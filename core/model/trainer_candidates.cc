@@ -28,14 +28,26 @@ constexpr double kLargestScore = 1e4;
 // they come from are past hope.
 bool TameScores(std::vector<double>& scores) {
   size_t wild = 0;
-  bool finite = true;
   for (double& score : scores) {
-    finite = finite && std::isfinite(score);
     if (std::abs(score) <= kLargestScore) continue;
     ++wild;
     score = std::isnan(score) ? kLargestScore : std::clamp(score, -kLargestScore, kLargestScore);
   }
-  return !finite || 2 * wild > scores.size();
+  return 2 * wild > scores.size();
+}
+
+// Takes rows out of a step whose features overflow: zeros in gram [rows][rows] and derivative
+// [rows][outputs]. Returns how many.
+size_t LeaveOverflowsOut(size_t rows, size_t outputs, std::span<double> gram,
+                         std::span<double> derivative) {
+  size_t left_out = 0;
+  for (size_t i = 0; i < rows && !gram.empty(); ++i) {
+    if (std::isfinite(gram[i * rows + i])) continue;
+    ++left_out;
+    for (size_t j = 0; j < rows; ++j) gram[i * rows + j] = gram[j * rows + i] = 0;
+    std::fill_n(derivative.begin() + static_cast<std::ptrdiff_t>(i * outputs), outputs, 0.0);
+  }
+  return left_out;
 }
 
 bool AllFinite(std::span<const float> values) {
@@ -223,6 +235,14 @@ void Trainer::Impl::MaskedFeatures(const StreamWork& work, size_t first_panel, s
     inverse_bandwidths.push_back(static_cast<float>(1 / b.bandwidth));
   }
   work.stream->features->FeaturesAt(work.x, inverse_bandwidths, first_panel, num_panels, out);
+  if (!kernel_->is_bounded()) {
+    // One that overflows must not reach the coefficients, not even times 0.
+    for (float* features : out) {
+      std::replace_if(
+          features, features + num_panels * panel_floats,
+          [](float value) { return !std::isfinite(value); }, 0.0f);
+    }
+  }
   const auto clear = [&](uint64_t feature) {
     for (float* features : out) {
       float* lanes = features + (feature / kPanelWidth - first_panel) * panel_floats;
@@ -455,6 +475,7 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     std::vector<double> gram = job.stream->bandwidths[job.bandwidth].gram;
     const uint64_t gram_features = job.stream->bandwidths[job.bandwidth].gram_features;
     for (double& value : gram) value /= static_cast<double>(gram_features);
+    const size_t left_out = LeaveOverflowsOut(rows, outputs, gram, derivative);
     StepInput input;
     input.update = state_.updates;
     input.rows = rows;
@@ -467,11 +488,6 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     const FeatureSpec& spec = job.stream->stream->features->spec();
     input.mean_diagonal =
         spec.is_shift_invariant() ? spec.amplitude_square() : MeanDiagonal(gram, rows);
-    if (!std::isfinite(input.mean_diagonal)) {
-      job.failed = true;
-      job.dual.assign(rows * outputs, 0.0f);
-      return;
-    }
     StepOutput output = rules_[job.candidate]->Step(input);
     CoefficientState& last = state_.candidates[job.candidate].last;
     last.scale *= output.decay;
@@ -483,7 +499,7 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
       for (float& value : output.dual) value = static_cast<float>(value / last.scale);
     }
     job.dual = std::move(output.dual);
-    job.failed = !AllFinite(job.dual);
+    job.failed = 2 * left_out > rows || !AllFinite(job.dual);
     if (job.failed) std::fill(job.dual.begin(), job.dual.end(), 0.0f);
   });
   for (const Job& job : jobs) {
