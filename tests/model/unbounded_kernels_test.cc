@@ -6,6 +6,7 @@
 
 #include "tests/model/model_support.h"
 #include "tests/support/kernel_rows.h"
+#include "tests/support/kernel_settings.h"
 
 namespace kernelstream {
 namespace {
