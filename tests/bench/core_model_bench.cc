@@ -51,8 +51,9 @@ struct Grown {
   // bandwidths x step_constants candidates without a learned metric.
   Grown(size_t dim, size_t labels, uint32_t features, Executor& executor, size_t bandwidths = 1,
         size_t step_constants = 1)
-      : rows(Rows(1024, dim, labels)) {
+      : rows(Rows(std::max<size_t>(1024, labels), dim, labels)) {
     config.loss.name = labels > 2 ? "softmax" : "logistic";
+    config.max_labels = static_cast<uint32_t>(std::max<size_t>(labels, 1000));
     config.max_features = config.block_features = features;
     config.batch_rows = kBatchRows;
     config.seed = kSeed;
@@ -109,7 +110,9 @@ BENCHMARK(TrainingStep)
     ->Args({8, 2, 8192})
     ->Args({54, 2, 8192})
     ->Args({123, 2, 8192})
-    ->Args({784, 10, 8192});
+    ->Args({784, 2, 8192})
+    ->Args({784, 10, 8192})
+    ->Args({16, 2048, 2048});
 
 // What racing candidates cost: 1, 20 (a new model), and about what is left after pruning.
 void TrainingRace(benchmark::State& state) {
