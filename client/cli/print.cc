@@ -161,6 +161,10 @@ class Table {
   std::string text_;
 };
 
+std::string MetricOf(const CandidateReport& candidate) {
+  return candidate.metric == InputMetric::kOff ? "none" : InputMetricName(candidate.metric);
+}
+
 // The learners, the best recent loss first.
 void AddCandidates(std::vector<CandidateReport> candidates, Table* table) {
   if (candidates.empty()) return;
@@ -175,9 +179,9 @@ void AddCandidates(std::vector<CandidateReport> candidates, Table* table) {
                                "bandwidth", "step const.", "loss", "average's"));
   for (const CandidateReport& c : candidates) {
     table->Lines(absl::StrFormat("  %-10d %-9s %12.6g %12.6g %12.6g %12.6g%s%s\n", c.generation,
-                                 c.metric == InputMetric::kOff ? "none" : InputMetricName(c.metric),
-                                 c.bandwidth, c.step_constant, c.recent_loss, c.recent_average_loss,
-                                 c.replays ? "  replays" : "", c.served ? "  served" : ""));
+                                 MetricOf(c), c.bandwidth, c.step_constant, c.recent_loss,
+                                 c.recent_average_loss, c.replays ? "  replays" : "",
+                                 c.served ? "  served" : ""));
   }
 }
 
@@ -230,6 +234,17 @@ void AddVariance(const ResolvedVariance& variance, Table* table) {
   }
 }
 
+// Of the candidates, the one that is served.
+std::string ServedLine(const std::vector<CandidateReport>& candidates) {
+  for (const CandidateReport& c : candidates) {
+    if (!c.served) continue;
+    std::string line = absl::StrCat("bandwidth=", Number(c.bandwidth));
+    if (c.step_constant > 0) absl::StrAppend(&line, " step_constant=", Number(c.step_constant));
+    return absl::StrCat(line, " metric=", MetricOf(c));
+  }
+  return "";
+}
+
 void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Head("chosen by the server");
   table->AddCount("dimension", resolved.dimension);
@@ -238,8 +253,10 @@ void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Add("update rule", ComponentLine(resolved.update_rule));
   table->Add("labels", LabelsLine(resolved.labels));
   table->Add("standardized inputs", WithCommas(resolved.standardized_inputs));
-  table->Add("target offset", Number(resolved.target_offset));
-  table->Add("target scale", Number(resolved.target_scale));
+  table->Add("target offset", NumbersLine(resolved.target_offsets));
+  table->Add("target scale", NumbersLine(resolved.target_scales));
+  if (resolved.loss.name == "novelty") table->Add("threshold", Number(resolved.threshold));
+  table->Add("served learner", ServedLine(resolved.candidates));
   table->Add("max features", MaxFeaturesText(resolved.max_features));
   table->AddCount("batch rows", resolved.batch_rows);
   table->Add("seed", absl::StrCat(resolved.seed));

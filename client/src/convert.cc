@@ -108,6 +108,9 @@ void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
   to->set_standardized_inputs(from.standardized_inputs);
   to->set_target_offset(from.target_offset);
   to->set_target_scale(from.target_scale);
+  to->mutable_target_offsets()->Add(from.target_offsets.begin(), from.target_offsets.end());
+  to->mutable_target_scales()->Add(from.target_scales.begin(), from.target_scales.end());
+  to->set_threshold(from.threshold);
   to->set_max_features(from.max_features);
   to->set_batch_rows(from.batch_rows);
   to->set_seed(from.seed);
@@ -123,6 +126,10 @@ void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
     added->set_recent_loss(candidate.recent_loss);
     added->set_recent_average_loss(candidate.recent_average_loss);
     added->set_served(candidate.served);
+    if (!candidate.served) continue;
+    to->set_served_bandwidth(added->bandwidth());
+    to->set_served_step_constant(added->step_constant());
+    to->set_served_metric(added->metric());
   }
   if (from.variance) Fill(*from.variance, to->mutable_variance());
 }
@@ -137,6 +144,9 @@ ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
   to.standardized_inputs = from.standardized_inputs();
   to.target_offset = from.target_offset();
   to.target_scale = from.target_scale();
+  to.target_offsets.assign(from.target_offsets().begin(), from.target_offsets().end());
+  to.target_scales.assign(from.target_scales().begin(), from.target_scales().end());
+  to.threshold = from.threshold();
   to.max_features = from.max_features();
   to.batch_rows = from.batch_rows();
   to.seed = from.seed();

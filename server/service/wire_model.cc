@@ -259,11 +259,21 @@ void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::Res
   wire->set_serving(AveragingToWire(resolved.serving));
   wire->set_l2_penalty(config.l2_penalty.value_or(0));
   for (const CandidateReport& candidate : resolved.candidates) {
-    CandidateToWire(candidate, wire->add_candidates());
+    v1::CandidateReport& report = *wire->add_candidates();
+    CandidateToWire(candidate, &report);
+    if (!candidate.served) continue;
+    wire->set_served_bandwidth(report.bandwidth());
+    wire->set_served_step_constant(report.step_constant());
+    wire->set_served_metric(report.metric());
   }
   if (resolved.variance.has_value()) {
     ResolvedVarianceToWire(*resolved.variance, wire->mutable_variance());
   }
+  for (const TargetScaling& target : resolved.targets) {
+    wire->add_target_offsets(target.offset);
+    wire->add_target_scales(target.scale);
+  }
+  if (snapshot.loss().task() == Task::kNovelty) wire->set_threshold(snapshot.threshold());
 }
 
 void MetricsToWire(const TaskMetrics& metrics, v1::Metrics* wire) {

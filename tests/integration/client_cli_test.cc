@@ -104,6 +104,11 @@ TEST_F(CommandLine, DescribeAndWatchPrintTheMetricsOfTheTask) {
   EXPECT_THAT(described, ContainsRegex("auc +0.9 +0.9"));
   EXPECT_THAT(described, ContainsRegex("yes +0 +0.0000 +0.0000 +0.7500"));
   EXPECT_THAT(described, Not(HasSubstr("squared")));
+  EXPECT_THAT(described, ContainsRegex("target offset +0.5, -3\n"));
+  EXPECT_THAT(described, ContainsRegex("target scale +1, 6\n"));
+  EXPECT_THAT(described,
+              ContainsRegex("served learner +bandwidth=1.25 step_constant=0.1 metric=diagonal"));
+  EXPECT_THAT(Run("describe m --json").out, HasSubstr("\"servedBandwidth\": 1.25"));
   EXPECT_THAT(Run("watch m --count 1").out, HasSubstr("loss 0.25, error 12.50 %, auc 0.9"));
 }
 

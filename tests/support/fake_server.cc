@@ -236,6 +236,15 @@ v1::Model FakeServer::Describe(const std::string& name, const Entry& entry) cons
     resolved.set_max_features(8192);
     resolved.set_batch_rows(64);
     resolved.set_seed(42);
+    for (const double target : {0.5, -3.0}) {
+      resolved.add_target_offsets(target);
+      resolved.add_target_scales(2 * std::abs(target));
+    }
+    v1::CandidateReport& served = *resolved.add_candidates();
+    served.set_metric(v1::INPUT_METRIC_DIAGONAL);
+    served.set_bandwidth(1.25);
+    served.set_step_constant(0.1);
+    served.set_served(true);
     state.mutable_validation()->set_recent_loss(0.25);
     state.mutable_validation()->set_recent_error_rate(0.125);
     state.mutable_validation()->set_rows(rows);

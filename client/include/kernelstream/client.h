@@ -237,8 +237,9 @@ struct ResolvedConfig {
   Component update_rule;
   std::vector<std::string> labels;
   uint32_t standardized_inputs = 0;
-  double target_offset = 0;
-  double target_scale = 0;
+  double target_offset = 0, target_scale = 0;
+  std::vector<double> target_offsets, target_scales;  // regression: of every output
+  double threshold = 0;                               // novelty
   // 0: as many as the memory allows.
   uint32_t max_features = 0;
   uint32_t batch_rows = 0;
