@@ -150,17 +150,17 @@ TEST(HashedModel, TakesWideRowsAndEmptyOnes) {
 
 TEST(SparseRows, ComeInRunsWithTheirCoordinates) {
   SampleBatch batch;
-  batch.AddSparse(std::vector<uint64_t>{3, uint64_t{1} << 60}, std::vector<float>{1, 2e6f});
+  batch.AddSparse(std::vector<uint64_t>{3, uint64_t{1} << 60}, std::vector<float>{1, 2e15f});
   batch.AddDense(std::vector<float>{0, 5, -0.0f, 7});
   const SparseRows rows = MakeSparseRows(2, [&](size_t i) { return batch.row(i); });
   ASSERT_EQ(rows.runs.size(), 1u);
   EXPECT_EQ(rows.runs[0].ids, (std::vector<uint64_t>{1, 3, uint64_t{1} << 60}));
   EXPECT_EQ(rows.begins, (std::vector<size_t>{0, 2, 4}));
   EXPECT_EQ(rows.places, (std::vector<uint32_t>{1, 2, 0, 1}));
-  EXPECT_EQ(rows.values, (std::vector<float>{1, 1e6f, 5, 7}));
+  EXPECT_EQ(rows.values, (std::vector<float>{1, 1e15f, 5, 7}));
   const CompactRows compact = MakeCompactRows(batch, 100);
-  EXPECT_EQ(compact.values, (std::vector<float>{0, 1, 1e6f, 5, 7, 0}));
-  EXPECT_EQ(MakeCompactRows(batch, 5).values, (std::vector<float>{1, 1e6f}));
+  EXPECT_EQ(compact.values, (std::vector<float>{0, 1, 1e15f, 5, 7, 0}));
+  EXPECT_EQ(MakeCompactRows(batch, 5).values, (std::vector<float>{1, 1e15f}));
 }
 
 TEST(HashedModel, RefusesWhatNeedsADimension) {
