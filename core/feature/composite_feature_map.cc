@@ -96,26 +96,21 @@ void SumFeatureMap::FeaturesAt(InputsView x, std::span<const float> inverse_band
     }
     p += run;
   }
+  if (spec().sampler != Sampler::kStructured) return;
   std::vector<float> made;
-  for (size_t m = 0; m < terms().size(); ++m) {
-    if (!IsStructured(m)) continue;
-    uint64_t first = ~uint64_t{0}, end = 0;
-    for (const TermChoice::Panel& panel : from) {
-      if (panel.term != m) continue;
-      first = std::min(first, panel.panel);
-      end = std::max(end, panel.panel + 1);
-    }
-    if (end == 0) continue;
-    const size_t floats = (end - first) * panel_floats;
+  const std::vector<TermChoice::Run> runs = choice_.RunsOf(from);
+  for (size_t m = 0; m < runs.size(); ++m) {
+    const std::vector<size_t>& places = runs[m].places;
+    if (!IsStructured(m) || places.empty()) continue;
+    const size_t floats = places.size() * panel_floats;
     made.resize(out.size() * floats);
     for (size_t k = 0; k < out.size(); ++k) to[k] = made.data() + k * floats;
-    terms()[m]->FeaturesAt(x, inverse_bandwidths, first, end - first, to);
+    terms()[m]->FeaturesAt(x, inverse_bandwidths, runs[m].first, places.size(), to);
     Amplify(m, made);
-    for (size_t p = 0; p < num_panels; ++p) {
-      if (from[p].term != m) continue;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i] == TermChoice::kUnused) continue;
       for (size_t k = 0; k < out.size(); ++k) {
-        std::copy_n(to[k] + (from[p].panel - first) * panel_floats, panel_floats,
-                    out[k] + p * panel_floats);
+        std::copy_n(to[k] + i * panel_floats, panel_floats, out[k] + places[i] * panel_floats);
       }
     }
   }

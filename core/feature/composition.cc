@@ -49,6 +49,10 @@ TermChoice::Panel TermChoice::At(uint64_t panel) const {
 std::vector<TermChoice::Run> TermChoice::Runs(uint64_t first_panel, size_t num_panels) const {
   std::vector<Panel> panels;
   for (size_t p = 0; p < num_panels; ++p) panels.push_back(At(first_panel + p));
+  return RunsOf(panels);
+}
+
+std::vector<TermChoice::Run> TermChoice::RunsOf(std::span<const Panel> panels) const {
   std::vector<Run> runs(ends_.size());
   for (size_t m = 0; m < runs.size(); ++m) {
     uint64_t first = ~uint64_t{0}, end = 0;
@@ -60,7 +64,7 @@ std::vector<TermChoice::Run> TermChoice::Runs(uint64_t first_panel, size_t num_p
     if (end == 0) continue;
     runs[m].first = first;
     runs[m].places.assign(end - first, kUnused);
-    for (size_t p = 0; p < num_panels; ++p) {
+    for (size_t p = 0; p < panels.size(); ++p) {
       if (panels[p].term == m) runs[m].places[panels[p].panel - first] = p;
     }
   }

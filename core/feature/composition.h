@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/feature_spec.h"
@@ -40,6 +41,8 @@ class TermChoice {
   // For each term the shortest run with all of its panels among [first_panel, first_panel +
   // num_panels); of one block at most two are unused.
   std::vector<Run> Runs(uint64_t first_panel, size_t num_panels) const;
+  // The same for any panels of the terms, each at its place of the list.
+  std::vector<Run> RunsOf(std::span<const Panel> panels) const;
   // Panels of the term, of which the first `panels` of the sum use some.
   uint64_t TermPanels(size_t m, uint64_t panels) const;
 

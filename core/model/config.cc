@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
+#include "core/base/finite.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
 #include "core/model/model_config.h"
@@ -173,8 +173,7 @@ absl::Status CheckTestPoints(const Kernel& kernel, ModelConfig& config) {
       return InvalidField(point, absl::StrCat("a test point has ", points[i].size(),
                                               " values; expected ", std::max<size_t>(size, 1)));
     }
-    const auto finite = [](float v) { return std::isfinite(v); };
-    if (!std::all_of(points[i].begin(), points[i].end(), finite)) {
+    if (!AllFinite(points[i])) {
       return InvalidField(point, "a test point has a value that is not a finite number");
     }
     absl::Status status = PrefixField(point, kernel.CheckDimension(points[i].size()));

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/finite.h"
 
 namespace kernelstream {
 namespace {
@@ -50,10 +51,6 @@ void SolveBothWays(const std::vector<double>& factor, std::vector<double>& x) {
       x[k] -= sum;
     }
   }
-}
-
-bool AllFinite(const auto& values) {
-  return std::all_of(values.begin(), values.end(), [](auto v) { return std::isfinite(v); });
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "core/model/stochastic_variance.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/finite.h"
 #include "core/model/linear_solve.h"
 
 namespace kernelstream {
@@ -41,9 +41,7 @@ SharedRegression::SharedRegression(size_t num_features, size_t num_outputs)
 }
 
 absl::Status SharedRegression::Restore(SharedRegressionState state) {
-  const auto finite = [](float v) { return std::isfinite(v); };
-  if (state.coefficients.size() != num_features_ * num_outputs_ ||
-      !std::all_of(state.coefficients.begin(), state.coefficients.end(), finite)) {
+  if (state.coefficients.size() != num_features_ * num_outputs_ || !AllFinite(state.coefficients)) {
     return absl::DataLossError(
         absl::StrCat("variance state: ", state.coefficients.size(), " coefficients; expected ",
                      num_features_, " features times ", num_outputs_, " outputs, all finite"));

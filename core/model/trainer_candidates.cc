@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/finite.h"
 #include "core/model/row_loss.h"
 #include "core/model/trainer_impl.h"
 
@@ -48,10 +49,6 @@ size_t LeaveOverflowsOut(size_t rows, size_t outputs, std::span<double> gram,
     std::fill_n(derivative.begin() + static_cast<std::ptrdiff_t>(i * outputs), outputs, 0.0);
   }
   return left_out;
-}
-
-bool AllFinite(std::span<const float> values) {
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 // Of gram [rows][rows]; 1 where all features are 0.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/finite.h"
 #include "core/base/philox.h"
 #include "core/model/fingerprint.h"
 #include "core/model/median_distance.h"
@@ -435,9 +436,7 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     served.values = coefficients.values;
     served.num_features = state_.num_features;
     // Overflowed in the last step; the next one sets them back.
-    if (!std::ranges::all_of(served.values, [](float value) { return std::isfinite(value); })) {
-      std::ranges::fill(served.values, 0.0f);
-    }
+    if (!AllFinite(served.values)) std::ranges::fill(served.values, 0.0f);
     served.scale = coefficients.scale;
     served.inverse_bandwidth = 1 / candidate.bandwidth;
     const double first_scale = state_.target_scales.empty() ? 1 : state_.target_scales[0];

@@ -22,12 +22,12 @@
 
 namespace kernelstream {
 
-// Thread-compatible. state_ (with the reservoirs, which Save writes into it) is all there is to
-// save; the other members follow from config and state.
 // Rows of one proximal step. Steps of more rows learn more from each row and cost more time; all of
 // one size make the model independent of how rows arrive.
 inline constexpr size_t kProximalBlockRows = 64;
 
+// Thread-compatible. state_ (with the reservoirs, which Save writes into it) is all there is to
+// save; the other members follow from config and state.
 class Trainer::Impl {
  public:
   // What follows from a GenerationState.
@@ -274,7 +274,7 @@ class Trainer::Impl {
   std::vector<std::vector<float>> kept_features_;         // scratch, by bandwidth
   std::unique_ptr<VarianceEstimator> variance_;           // null without a method
   Stream variance_stream_, second_stream_;
-  size_t block_rows_ = kProximalBlockRows;
+  size_t block_rows_ = kProximalBlockRows;                // fewer in what Provisional() makes
   mutable std::unique_ptr<Impl> provisional_;
   mutable size_t provisional_rows_ = 0;
 };

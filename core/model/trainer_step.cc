@@ -330,7 +330,7 @@ void Trainer::Impl::ValidateHeldOut(size_t rows) {
 void Trainer::Impl::NoteServed(const Work& work) {
   const Choice choice = ServedChoice();
   const CandidateState& candidate = state_.candidates[choice.candidate];
-  std::vector<double> scores =
+  std::span<const double> scores =
       choice.average ? work.average_scores[choice.candidate] : work.last_scores[choice.candidate];
   std::vector<double> thresholds;
   const std::span<const double> targets =
@@ -338,9 +338,12 @@ void Trainer::Impl::NoteServed(const Work& work) {
   const size_t rows = work.rows.size(), outputs = state_.num_outputs;
   const size_t per_row = work.targets_per_row;
   VarianceInputs variance_inputs;
+  std::vector<double> chosen;
   if (variance_ != nullptr) {
     variance_inputs = TakeVarianceInputs(work);
-    variance_->ChooseMean(variance_inputs.view(), work.targets, work.weights, scores);
+    chosen.assign(scores.begin(), scores.end());
+    variance_->ChooseMean(variance_inputs.view(), work.targets, work.weights, chosen);
+    scores = chosen;
   }
   std::vector<double> losses(rows);
   for (size_t i = 0; i < rows; ++i) {

@@ -4,45 +4,15 @@
 
 #include <cmath>
 
-#include "tests/model/model_support.h"
-#include "tests/support/kernel_rows.h"
+#include "tests/model/kernel_learning.h"
 #include "tests/support/kernel_settings.h"
 
 namespace kernelstream {
 namespace {
 
-constexpr size_t kDim = 5, kLearned = 2048, kTested = 300;
+constexpr size_t kLearned = 2048;
 
-ModelConfig ConfigOf(const ComponentConfig& kernel, uint32_t features = 256) {
-  ModelConfig config;
-  config.loss.name = "square";
-  config.kernel = kernel;
-  config.max_features = features;
-  config.warmup_rows = 64;
-  config.batch_rows = 32;
-  config.seed = 7;
-  EXPECT_EQ(CompleteConfig(config), absl::OkStatus());
-  return config;
-}
-
-struct Outcome {
-  double error = 0;       // of held-out rows, over the variance of the targets
-  double validation = 0;  // recent predict-then-learn loss
-  std::vector<ModelWarning> warnings;
-};
-
-Outcome Learn(const ModelConfig& config, uint64_t seed) {
-  const auto [rows, variance] =
-      RowsFor(**MakeUnitKernel(config.kernel), kLearned + kTested, kDim, seed);
-  const auto trainer = MakeTrainer(config);
-  Feed(*trainer, config, rows, 0, kLearned);
-  SampleBatch tested;
-  for (size_t i = kLearned; i < rows.size(); ++i) tested.AppendRow(rows, i);
-  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
-  return {.error = ErrorOn(*trainer, tested) / variance,
-          .validation = snapshot->validation().recent_loss,
-          .warnings = snapshot->warnings()};
-}
+ModelConfig ConfigOf(const ComponentConfig& kernel) { return KernelConfig(kernel, 256); }
 
 TEST(UnboundedKernels, LearnWithTheirDefaultsOnEverySeed) {
   const std::vector<ComponentConfig> kernels = {
@@ -55,7 +25,7 @@ TEST(UnboundedKernels, LearnWithTheirDefaultsOnEverySeed) {
   for (const ComponentConfig& kernel : kernels) {
     for (const uint64_t seed : {1, 2, 3}) {
       SCOPED_TRACE(SettingText(kernel) + " seed " + std::to_string(seed));
-      const Outcome outcome = Learn(ConfigOf(kernel), seed);
+      const KernelOutcome outcome = Learn(ConfigOf(kernel), kLearned, seed);
       EXPECT_LT(outcome.error, 0.5);
       EXPECT_LT(outcome.validation, 0.25);
       EXPECT_TRUE(outcome.warnings.empty());
@@ -73,7 +43,7 @@ TEST(UnboundedKernels, ServeAConstantAndSayWhyWhereTheyCannotLearn) {
   };
   for (const ComponentConfig& kernel : kernels) {
     SCOPED_TRACE(SettingText(kernel));
-    const Outcome outcome = Learn(ConfigOf(kernel), 1);
+    const KernelOutcome outcome = Learn(ConfigOf(kernel), kLearned, 1);
     EXPECT_TRUE(std::isfinite(outcome.error));
     EXPECT_LT(outcome.error, 2);
     ASSERT_EQ(outcome.warnings.size(), 1u);
@@ -86,8 +56,8 @@ TEST(UnboundedKernels, DoNotServeALearnerBecauseItStartedAfresh) {
   SampleBatch rows;
   Random random(3);
   for (size_t i = 0; i < 1500; ++i) {
-    float* x = rows.AddDense(kDim);
-    for (size_t j = 0; j < kDim; ++j) x[j] = static_cast<float>(random.Normal());
+    float* x = rows.AddDense(kKernelDim);
+    for (size_t j = 0; j < kKernelDim; ++j) x[j] = static_cast<float>(random.Normal());
     rows.SetTarget(random.Normal());  // nothing to learn
   }
   ModelConfig config = ConfigOf({"polynomial", {{"degree", 8}}});
@@ -109,7 +79,7 @@ TEST(SumOfKernels, LearnsAlikeWhateverTheSizeOfItsWeights) {
   for (const double size : {1.0, 1e-4, 1e4}) {
     const ComponentConfig sum = {
         "sum", {}, {{size, {"gaussian", {}}}, {0.1 * size, {"polynomial", {}}}}};
-    const double error = Learn(ConfigOf(sum), 1).error;
+    const double error = Learn(ConfigOf(sum), kLearned, 1).error;
     if (size == 1) usual = error;
     EXPECT_LT(error, 0.1);
     EXPECT_NEAR(error, usual, 0.1 * usual) << size;
