@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/finite.h"
+
 namespace kernelstream {
 
 void Evaluator::Rank(std::span<const double> scores, std::span<const double> targets,
@@ -21,11 +23,13 @@ void Evaluator::Rank(std::span<const double> scores, std::span<const double> tar
   }
 }
 
-void Evaluator::Add(const Snapshot& snapshot, const SampleBatch& rows, Executor& executor) {
+std::optional<size_t> Evaluator::Add(const Snapshot& snapshot, const SampleBatch& rows,
+                                     Executor& executor) {
   const Loss& loss = snapshot.loss();
   const size_t outputs = snapshot.num_outputs();
   std::vector<double> scores(rows.size() * outputs);
   snapshot.Score(rows, executor, scores.data());
+  if (const auto bad = FirstRowNotFinite(scores, outputs); bad.has_value()) return bad;
   std::vector<double> targets, weights(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     weights[i] = rows.weight(i);
@@ -44,6 +48,7 @@ void Evaluator::Add(const Snapshot& snapshot, const SampleBatch& rows, Executor&
   }
   AddToMetricSums(loss, scores, targets, weights, intervals, sums_);
   if (loss.task() == Task::kBinary) Rank(scores, targets, weights);
+  return std::nullopt;
 }
 
 TaskMetrics Evaluator::Metrics(const Snapshot& snapshot) const {

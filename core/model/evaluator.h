@@ -3,6 +3,7 @@
 #define KERNELSTREAM_CORE_MODEL_EVALUATOR_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/base/executor.h"
@@ -25,8 +26,9 @@ class Evaluator {
   explicit Evaluator(double interval_coverage = 0.9) : interval_coverage_(interval_coverage) {}
 
   // `snapshot`: the same in all calls. Rows must have passed RowRules::CheckInput and CheckTarget,
-  // and have as many targets as the snapshot.
-  void Add(const Snapshot& snapshot, const SampleBatch& rows, Executor& executor);
+  // and have as many targets as the snapshot. Where a row is returned, it is the first one with a
+  // score that is not finite (Snapshot::Score), and no row was added.
+  std::optional<size_t> Add(const Snapshot& snapshot, const SampleBatch& rows, Executor& executor);
   TaskMetrics Metrics(const Snapshot& snapshot) const;
   uint64_t rows() const { return sums_.rows; }
 

@@ -175,7 +175,8 @@ void PredictJob<Request, Response>::Answer(bool on_pool) {
   InlineExecutor alone;
   Executor& executor = on_pool ? static_cast<Executor&>(*context_.serving) : alone;
   Response response;
-  PredictRows(*snapshot_, rows_, outputs_, executor, &response);
+  const auto bad = PredictRows(*snapshot_, rows_, outputs_, executor, &response);
+  if (bad.has_value()) return End(Overflow(*model_, rows_, "instances", *bad));
   response.set_model_uid(UidText(model_->uid()));
   model_->metrics().Predicted(rows_.count, computing - begin_, absl::Now() - computing);
   End(SerializeMessage(response));

@@ -159,12 +159,15 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
   void Score(Executor& executor) {
     absl::Status status = CheckInputs(*model_, *snapshot_, rows_, "samples");
     if (status.ok()) status = CheckTargets();
+    if (status.ok()) {
+      const auto bad = evaluator_.Add(*snapshot_, rows_.rows, executor);
+      if (bad.has_value()) status = Overflow(*model_, rows_, "samples", *bad);
+    }
     if (!status.ok()) {
       return End(
           InvalidField(FieldPathOf(status), absl::StrCat(status.message(), ". ", evaluator_.rows(),
                                                          " rows of earlier messages were good")));
     }
-    evaluator_.Add(*snapshot_, rows_.rows, executor);
     rows_ = WireRows();
     ReadNext();
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
+#include "core/base/finite.h"
 #include "server/service/wire_model.h"
 
 namespace kernelstream::server {
@@ -33,11 +34,13 @@ std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const Sample
   return uncertainty;
 }
 
-void AddPredictions(const Snapshot& snapshot, const SampleBatch& rows, const OutputMask& outputs,
-                    Executor& executor, google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
+std::optional<size_t> AddPredictions(const Snapshot& snapshot, const SampleBatch& rows,
+                                     const OutputMask& outputs, Executor& executor,
+                                     google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
   const size_t width = snapshot.num_outputs();
   std::vector<double> scores(rows.size() * width);
   snapshot.Score(rows, executor, scores.data());
+  if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
   const std::vector<RowUncertainty> uncertainty = UncertaintyOf(snapshot, rows, outputs, executor);
   out->Reserve(static_cast<int>(rows.size()));
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -63,6 +66,7 @@ void AddPredictions(const Snapshot& snapshot, const SampleBatch& rows, const Out
       probability->set_value(prediction.probabilities[k]);
     }
   }
+  return std::nullopt;
 }
 
 // size: of the column. Where it is, to be filled.
@@ -110,13 +114,15 @@ void FillUncertainty(const Snapshot& snapshot, std::span<const double> scores,
   }
 }
 
-void FillColumns(const Snapshot& snapshot, const SampleBatch& batch, const OutputMask& outputs,
-                 Executor& executor, v1::PredictionMatrix* out) {
+std::optional<size_t> FillColumns(const Snapshot& snapshot, const SampleBatch& batch,
+                                  const OutputMask& outputs, Executor& executor,
+                                  v1::PredictionMatrix* out) {
   const size_t rows = batch.size(), width = snapshot.num_outputs();
   out->set_rows(static_cast<uint32_t>(rows));
   double* const first = Column(rows * width, out->mutable_scores());
   snapshot.Score(batch, executor, first);
   const std::span<const double> scores(first, rows * width);
+  if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
   if (outputs.label || outputs.probabilities) FillLabels(snapshot, scores, rows, outputs, out);
   if (outputs.value) {
     const size_t targets = snapshot.loss().task() == Task::kRegression ? width : 1;
@@ -130,6 +136,7 @@ void FillColumns(const Snapshot& snapshot, const SampleBatch& batch, const Outpu
                     outputs, out);
   }
   if (!outputs.score) out->clear_scores();
+  return std::nullopt;
 }
 
 template <typename Response>
@@ -231,20 +238,33 @@ absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField
   return mask;
 }
 
-void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
-                 Executor& executor, v1::PredictResponse* response) {
-  AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
-  NameSnapshot(snapshot, response);
+absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::string_view list,
+                      size_t row) {
+  return InvalidField(
+      rows.Path(list, rows.places[row], "features"),
+      absl::StrCat("its score is not a finite number: values so large overflow under kernel \"",
+                   model.config().kernel.name,
+                   "\", whose features grow with them. Send values like those that model \"",
+                   model.name(),
+                   "\" learned from, or use a kernel such as gaussian, which has a "
+                   "finite score for every row"));
 }
 
-void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
-                 Executor& executor, v1::StreamPredictResponse* response) {
-  if (rows.matrix) {
-    FillColumns(snapshot, rows.rows, outputs, executor, response->mutable_matrix());
-  } else {
-    AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
-  }
+std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
+                                  const OutputMask& outputs, Executor& executor,
+                                  v1::PredictResponse* response) {
   NameSnapshot(snapshot, response);
+  return AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
+}
+
+std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
+                                  const OutputMask& outputs, Executor& executor,
+                                  v1::StreamPredictResponse* response) {
+  NameSnapshot(snapshot, response);
+  if (rows.matrix) {
+    return FillColumns(snapshot, rows.rows, outputs, executor, response->mutable_matrix());
+  }
+  return AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
 }
 
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

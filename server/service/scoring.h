@@ -3,6 +3,7 @@
 #define KERNELSTREAM_SERVER_SERVICE_SCORING_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,11 +38,19 @@ absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField
                                            const VarianceConfig& variance,
                                            const Snapshot& snapshot);
 
+// INVALID_ARGUMENT about the row at this index of rows.rows, whose score is not finite.
+absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::string_view list,
+                      size_t row);
+
 // Everything of the answer but the model's uid. The answer to a matrix of a stream has columns.
-void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
-                 Executor& executor, v1::PredictResponse* response);
-void PredictRows(const Snapshot& snapshot, const WireRows& rows, const OutputMask& outputs,
-                 Executor& executor, v1::StreamPredictResponse* response);
+// Where a row is returned, it is the first one whose score is not finite (Snapshot::Score), and the
+// answer is worth nothing.
+std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
+                                  const OutputMask& outputs, Executor& executor,
+                                  v1::PredictResponse* response);
+std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
+                                  const OutputMask& outputs, Executor& executor,
+                                  v1::StreamPredictResponse* response);
 
 // Everything of the answer but the model's uid.
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

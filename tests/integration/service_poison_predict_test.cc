@@ -1,9 +1,11 @@
 // Bad rows and requests for predictions: the right code, the right field, no half answers.
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/server_fixture.h"
 
@@ -41,6 +43,59 @@ TEST(PoisonedPredict, NamesTheFirstBadRowAndAnswersNone) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(FieldOf(status), "outputs[1]");
   }
+}
+
+// A kernel without a bound, and a row that passes every check of its values.
+TEST(PoisonedPredict, ARowWhoseFeaturesOverflowIsRefusedAndLearningIsNotHarmed) {
+  InProcessServer server;
+  v1::ModelConfig config = SmallConfig("square");
+  config.mutable_kernel()->set_name("polynomial");
+  (*config.mutable_kernel()->mutable_parameters())["degree"] = 4;
+  config.mutable_input()->set_standardize(v1::STANDARDIZE_OFF);
+  server->Create("m", config);
+  v1::UpdateRequest update;
+  update.set_model("m");
+  for (const v1::Sample& row : NumberedSamples(1, 160)) *update.add_samples() = row;
+  *update.add_samples() = DenseSample({1e14f, -1e14f}, 1);
+  for (const v1::Sample& row : NumberedSamples(161, 15)) *update.add_samples() = row;
+  v1::UpdateResponse updated;
+  ASSERT_TRUE(server->Update(update, &updated).ok());
+  server->WaitForSequence("m", 176);
+
+  const v1::Features good = NumberedSample(1).features();
+  const v1::Features huge = DenseSample({1e14f, -1e14f}, 0).features();
+  v1::PredictRequest request;
+  request.set_model("m");
+  *request.add_instances() = good;
+  v1::PredictResponse response;
+  ASSERT_TRUE(server->Predict(request, &response).ok());
+  EXPECT_TRUE(std::isfinite(response.predictions(0).value()));
+  *request.add_instances() = huge;
+  grpc::Status status = server->Predict(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(FieldOf(status), "instances[1]");
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("overflow under kernel \"polynomial\""));
+
+  PredictSession stream(*server.operator->());
+  v1::StreamPredictRequest matrix;
+  matrix.set_model("m");
+  *matrix.mutable_matrix() =
+      AsMatrix({NumberedSample(1), DenseSample({1e14f, -1e14f}, 0)}, /*with_targets=*/false);
+  stream.Send(matrix);
+  status = stream.Finish();
+  EXPECT_EQ(FieldOf(status), "matrix.values");
+  EXPECT_EQ(stream.answers(), 0u);
+
+  grpc::ClientContext context;
+  v1::EvaluateResponse evaluation;
+  auto writer = server->predictions->Evaluate(&context, &evaluation);
+  v1::EvaluateRequest rows;
+  rows.set_model("m");
+  *rows.add_samples() = NumberedSample(1);
+  *rows.add_samples() = DenseSample({1e14f, -1e14f}, 0);
+  writer->Write(rows);
+  writer->WritesDone();
+  EXPECT_EQ(FieldOf(writer->Finish()), "samples[1].features");
 }
 
 // What a request of StreamPredict can have wrong, each after a good one.

@@ -44,7 +44,7 @@ TEST(Evaluator, AucIsExactWithTiesCountingHalf) {
   for (size_t i = 0; i < rows.size(); ++i) {
     part.AppendRow(rows, i);
     if (part.size() == 97 || i + 1 == rows.size()) {
-      evaluator.Add(*snapshot, part, Inline());
+      EXPECT_EQ(evaluator.Add(*snapshot, part, Inline()), std::nullopt);
       part.Clear();
     }
   }
