@@ -439,10 +439,9 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     if (!AllFinite(served.values)) std::ranges::fill(served.values, 0.0f);
     served.scale = coefficients.scale;
     served.inverse_bandwidth = 1 / candidate.bandwidth;
-    const double first_scale = state_.target_scales.empty() ? 1 : state_.target_scales[0];
-    served.validation = MetricsOf(*loss_, coefficients.validation, first_scale);
-    served.validation.recent = MetricsOf(*loss_, state_.metrics.recent, state_.target_scales);
-    served.validation.total = MetricsOf(*loss_, state_.metrics.total, state_.target_scales);
+    served.validation =
+        ServedValidation(MetricsOf(*loss_, state_.metrics.recent, state_.target_scales),
+                         MetricsOf(*loss_, state_.metrics.total, state_.target_scales));
     // The threshold that learning moves lags behind what is served; see NoveltyThresholdOf.
     served.validation.recent.fraction_below_threshold.reset();
     served.validation.total.fraction_below_threshold.reset();

@@ -97,12 +97,6 @@ void Trainer::Impl::AddVariance(Served& served) const {
   served.num_features = variance_->num_features();
   served.scale = 1;
   served.inverse_bandwidth = served.variance_inverse_bandwidth;
-  ValidationMetrics& errors = served.validation;
-  errors.recent_loss = errors.recent.loss.value_or(errors.recent_loss);
-  errors.mean_loss = errors.total.loss.value_or(errors.mean_loss);
-  errors.recent_squared_error =
-      errors.recent.mean_squared_error.value_or(errors.recent_squared_error);
-  errors.mean_squared_error = errors.total.mean_squared_error.value_or(errors.mean_squared_error);
 }
 
 Trainer::Impl::VarianceInputs Trainer::Impl::TakeVarianceInputs(const Work& work) const {

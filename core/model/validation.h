@@ -63,13 +63,15 @@ struct NamedMetric {
 //   unknown_label_rows        rows with a label the model does not know: errors, in no loss
 std::vector<NamedMetric> NamedMetrics(const TaskMetrics& metrics);
 
-// Errors of rows that were predicted before they were learned. See the wire's ValidationMetrics.
+// Errors of rows that were predicted before they were learned, by what was served then. See the
+// wire's ValidationMetrics.
 struct ValidationMetrics {
+  // Copies out of `recent` and `total`; 0 where these have none.
   double recent_loss = 0, mean_loss = 0;
   double recent_error_rate = 0, mean_error_rate = 0;
   double recent_squared_error = 0, mean_squared_error = 0;
   uint64_t rows = 0;
-  TaskMetrics recent, total;  // of what was served: decayed, and since the first step
+  TaskMetrics recent, total;  // decayed, and since the first step
 };
 
 // Where a target lies with the configured coverage. Target units.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/model/row_loss.h"
 #include "core/model/task_metrics.h"
@@ -51,17 +52,17 @@ void AddToValidation(const Loss& loss, std::span<const double> scores,
   state.rows += rows;
 }
 
-ValidationMetrics MetricsOf(const Loss& loss, const ValidationState& state, double target_scale) {
-  const double rows = std::max(1.0, static_cast<double>(state.rows));
-  const double square = target_scale * target_scale;
+ValidationMetrics ServedValidation(TaskMetrics recent, TaskMetrics total) {
   ValidationMetrics metrics;
-  metrics.recent_loss = state.recent_loss.Mean();
-  metrics.mean_loss = state.total_loss / rows;
-  metrics.recent_error_rate = state.recent_errors.Mean();
-  metrics.mean_error_rate = state.total_errors / rows;
-  metrics.recent_squared_error = state.recent_squares.Mean() * square;
-  metrics.mean_squared_error = state.total_squares / rows * square;
-  metrics.rows = state.rows;
+  metrics.recent_loss = recent.loss.value_or(0);
+  metrics.mean_loss = total.loss.value_or(0);
+  metrics.recent_error_rate = recent.error_rate.value_or(0);
+  metrics.mean_error_rate = total.error_rate.value_or(0);
+  metrics.recent_squared_error = recent.mean_squared_error.value_or(0);
+  metrics.mean_squared_error = total.mean_squared_error.value_or(0);
+  metrics.rows = total.rows;
+  metrics.recent = std::move(recent);
+  metrics.total = std::move(total);
   return metrics;
 }
 

@@ -10,15 +10,15 @@
 
 namespace kernelstream {
 
-// Adds one mini-batch's errors. scores: [rows][num_outputs]; targets as the loss sees them, [rows] or
-// [rows][num_outputs]; weights
-// > 0. Decay per row is 1 / n, n the rows seen so far, kept within [256, 4096].
+// Adds one mini-batch's errors. scores: [rows][num_outputs]; targets as the loss sees them, [rows]
+// or [rows][num_outputs]; weights > 0. Decay per row is 1 / n, n the rows seen so far, kept within
+// [256, 4096].
 void AddToValidation(const Loss& loss, std::span<const double> scores,
                      std::span<const double> targets, std::span<const double> weights,
                      ValidationState& state);
 
-// target_scale turns standardised squared errors into target units.
-ValidationMetrics MetricsOf(const Loss& loss, const ValidationState& state, double target_scale);
+// What describes a model whose served predictions had these errors.
+ValidationMetrics ServedValidation(TaskMetrics recent, TaskMetrics total);
 
 // Mean recent loss; infinity before the first row.
 double RecentLoss(const ValidationState& state);

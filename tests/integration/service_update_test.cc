@@ -110,6 +110,46 @@ TEST(OnlineUpdateService, AppliedRowsAreInTheNextPrediction) {
   EXPECT_GE(prediction.sequence(), 150u);
 }
 
+// What a person would pin, or wonder about, is in the answer: of all outputs, and of the learner
+// that is served.
+TEST(ModelService, ReportsEverythingThatWasChosen) {
+  InProcessServer server;
+  const auto resolved = [&](const std::string& name, const v1::UpdateRequest& rows) {
+    v1::UpdateResponse response;
+    const grpc::Status status = server->Update(rows, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    server->WaitForSequence(name, response.sequence());
+    return server->Get(name).state().resolved();
+  };
+  server->Create("two", SmallConfig("square"));
+  v1::UpdateRequest rows = Rows("two", 1, 320);
+  for (v1::Sample& row : *rows.mutable_samples()) {
+    const double target = row.value();
+    row.mutable_vector()->add_values(target);
+    row.mutable_vector()->add_values(100 + 10 * target);
+  }
+  const v1::ResolvedConfig two = resolved("two", rows);
+  ASSERT_EQ(two.target_offsets_size(), 2);
+  ASSERT_EQ(two.target_scales_size(), 2);
+  EXPECT_EQ(two.target_offsets(0), two.target_offset());
+  EXPECT_EQ(two.target_scales(0), two.target_scale());
+  EXPECT_NEAR(two.target_scales(1), 10 * two.target_scales(0), 1e-6);
+  size_t served = 0;
+  for (const v1::CandidateReport& candidate : two.candidates()) {
+    if (!candidate.served()) continue;
+    ++served;
+    EXPECT_EQ(two.served_bandwidth(), candidate.bandwidth());
+    EXPECT_EQ(two.served_step_constant(), candidate.step_constant());
+    EXPECT_EQ(two.served_metric(), candidate.metric());
+  }
+  EXPECT_EQ(served, 1u);
+
+  server->Create("novel", SmallConfig("novelty"));
+  rows = Rows("novel", 1, 320);
+  for (v1::Sample& row : *rows.mutable_samples()) row.clear_target();
+  EXPECT_GT(resolved("novel", rows).threshold(), 0);
+}
+
 TEST(PredictionService, MinSequenceThatIsNotReachedInTimeSaysHowFarItIs) {
   InProcessServer server;
   server->Create("m", SmallConfig("square"));

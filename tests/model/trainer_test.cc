@@ -103,6 +103,30 @@ TEST(Trainer, CountsStepsSequenceAndRows) {
   EXPECT_EQ(trainer->MakeSnapshot()->validation().rows, 64u);
 }
 
+// One number of one name: not those of the candidate that has won by now.
+TEST(Trainer, ValidationIsThatOfServedPredictions) {
+  for (const std::string loss : {"square", "logistic", "softmax"}) {
+    SCOPED_TRACE(loss);
+    const ModelConfig config = SmallConfig(loss);
+    auto trainer = MakeTrainer(config);
+    const SampleBatch rows = MakeRows(loss, 1000, 3, 1);
+    Feed(*trainer, config, rows, 0, rows.size());
+    const ValidationMetrics metrics = trainer->MakeSnapshot()->validation();
+    EXPECT_EQ(metrics.rows, 1000u);
+    EXPECT_EQ(metrics.recent_loss, metrics.recent.loss);
+    EXPECT_EQ(metrics.mean_loss, metrics.total.loss);
+    if (loss == "square") {
+      EXPECT_EQ(metrics.recent_squared_error, metrics.recent.mean_squared_error);
+      EXPECT_EQ(metrics.mean_squared_error, metrics.total.mean_squared_error);
+      EXPECT_EQ(metrics.mean_error_rate, 0);
+    } else {
+      EXPECT_EQ(metrics.recent_error_rate, metrics.recent.error_rate);
+      EXPECT_EQ(metrics.mean_error_rate, metrics.total.error_rate);
+      EXPECT_EQ(metrics.mean_squared_error, 0);
+    }
+  }
+}
+
 TEST(Trainer, DiscoversLabelsAsTheyAppear) {
   ModelConfig config = SmallConfig("softmax");
   config.max_labels = 3;
