@@ -416,6 +416,9 @@ void Trainer::Impl::Replay(size_t rows) {
     Update(
         old, i, std::min(BlockRows(), old.size() - i), Rows::kReplayed,
         [](const CandidateState& c) { return c.replays; }, work);
+    if (variance_ != nullptr && variance_->learns_again() && !work.rows.empty()) {
+      variance_->LearnAgain(TakeVarianceInputs(work).view(), work.x.rows);
+    }
   }
 }
 

@@ -273,9 +273,21 @@ void VarianceEstimator::Learn(const VarianceFeatures& features, size_t rows,
   }
   rows_ += rows;
   const double noise = calibration_.noise_variance();
-  const double ridge = noise / static_cast<double>(rows_);
   if (posterior_.has_value()) posterior_->Add(features.first, rows, targets, weights, noise);
-  if (operator_.has_value()) operator_->Step(features.first, features.second, rows, ridge);
+  StepStochastic(features, rows);
+}
+
+void VarianceEstimator::LearnAgain(const VarianceFeatures& features, size_t rows) {
+  published_operator_.reset();
+  StepStochastic(features, rows);
+}
+
+void VarianceEstimator::StepStochastic(const VarianceFeatures& features, size_t rows) {
+  const double ridge =
+      calibration_.noise_variance() / static_cast<double>(std::max<uint64_t>(rows_, 1));
+  if (operator_.has_value()) {
+    operator_->Step(features.first, features.second, rows, ridge);
+  }
   if (test_points_.has_value()) {
     const std::vector<double> kernel =
         FeatureKernel(point_features_, points_->size(), features.first, rows, num_features_);

@@ -128,6 +128,11 @@ class VarianceEstimator {
              std::span<const double> weights, std::span<const double> residuals,
              std::vector<RowUncertainty>* assessed = nullptr);
 
+  // kOperator and kTestPoints, which learn too little from each row when they see it once: a
+  // mini-batch that was learned before.
+  bool learns_again() const { return operator_.has_value() || test_points_.has_value(); }
+  void LearnAgain(const VarianceFeatures& features, size_t rows);
+
   // A function of the state. Copies what is small, and an operator (4 features^2 bytes) that has
   // learned since.
   std::shared_ptr<const PredictiveVariance> Publish();
@@ -141,6 +146,7 @@ class VarianceEstimator {
  private:
   void Calibrate(const VarianceFeatures& features, size_t rows, std::span<const double> residuals,
                  std::vector<RowUncertainty>* assessed);
+  void StepStochastic(const VarianceFeatures& features, size_t rows);
   void LearnQuantiles(const float* features, size_t rows, std::span<const double> residuals,
                       std::vector<RowUncertainty>* assessed);
 
