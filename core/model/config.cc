@@ -23,6 +23,9 @@ absl::Status CheckRange(absl::string_view field, T value, T low, T high) {
 // The derivatives of novelty are 0 or -1: smaller constants throw the scores about, and lift the
 // rows learned above others like them.
 constexpr double kNoveltyStepConstant = 100;
+// Scores of novelty are all alike but for what the features get wrong, so few features rank badly;
+// and with one learner, many cost little.
+constexpr uint32_t kNoveltyBlockFeatures = 1024;
 
 absl::Status CompleteRule(Task task, ModelConfig& config) {
   const bool step_constant_given = config.update_rule.parameters.contains("step_constant");
@@ -328,6 +331,10 @@ absl::Status CompleteConfig(ModelConfig& config) {
                                       **unit_kernel, config);
       !s.ok()) {
     return s;
+  }
+  if ((*loss)->task() == Task::kNovelty && config.update_rule.name == "proximal" &&
+      config.block_features == 0) {
+    config.block_features = std::min(config.max_features, kNoveltyBlockFeatures);
   }
   absl::Status status = CheckRange("input.dimension", config.dimension, 0u, kMaxInputDimension);
   status.Update(CheckRange("batch_rows", config.batch_rows, 1u, kMaxBatchRows));
