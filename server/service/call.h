@@ -13,6 +13,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/hosting/model_registry.h"
+#include "server/service/prediction_groups.h"
 #include "server/service/worker_pool.h"
 #include "server/telemetry/metrics.h"
 
@@ -22,8 +23,9 @@ namespace kernelstream::server {
 struct ServiceContext {
   ModelRegistry* registry = nullptr;
   Metrics* metrics = nullptr;
-  WorkerPool* serving = nullptr;  // large predictions
-  WorkerPool* disk = nullptr;     // calls that wait for the disk
+  WorkerPool* serving = nullptr;       // large predictions
+  PredictionGroups* groups = nullptr;  // on that pool
+  WorkerPool* disk = nullptr;          // calls that wait for the disk
   uint64_t max_message_bytes = 0;
   uint64_t max_pending_rows = 0;  // HostingOptions
 };

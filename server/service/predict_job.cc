@@ -159,26 +159,46 @@ void PredictJob<Request, Response>::Evaluate(bool on_pool) {
   const uint64_t features = model_->config().variance.features;
   const uint64_t work_per_row = outputs_.uncertainty() ? features * features / 2 : 0;
   if (IsSmall(*snapshot_, rows_, work_per_row)) return Answer(/*on_pool=*/false);
+  if (rows_.rows.size() <= PredictionGroups::kMostRows && !outputs_.uncertainty()) return Join();
   OnPool(&PredictJob::Answer);
 }
 
 template <typename Request, typename Response>
-void PredictJob<Request, Response>::Answer(bool on_pool) {
+void PredictJob<Request, Response>::Join() {
+  if (!Ready()) return;
+  const bool joined = context_.groups->Score(
+      model_.get(), snapshot_, &rows_.rows, [self = Self()](const GroupedScores& group) {
+        self->snapshot_ = group.snapshot;
+        self->Write(group.scores, *self->context_.serving, group.begun);
+      });
+  if (!joined) End(TooManyPredictions());
+}
+
+template <typename Request, typename Response>
+bool PredictJob<Request, Response>::Ready() {
   if (absl::Status s = CheckInputs(*model_, *snapshot_, rows_, "instances"); !s.ok()) {
-    return End(s);
+    End(std::move(s));
+    return false;
   }
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!done_) return;  // nobody is interested any more
-  }
-  const absl::Time computing = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  return done_ != nullptr;
+}
+
+template <typename Request, typename Response>
+void PredictJob<Request, Response>::Answer(bool on_pool) {
+  if (!Ready()) return;
   InlineExecutor alone;
-  Executor& executor = on_pool ? static_cast<Executor&>(*context_.serving) : alone;
+  Write({}, on_pool ? static_cast<Executor&>(*context_.serving) : alone, absl::Now());
+}
+
+template <typename Request, typename Response>
+void PredictJob<Request, Response>::Write(std::span<const double> scores, Executor& executor,
+                                          absl::Time begun) {
   Response response;
-  const auto bad = PredictRows(*snapshot_, rows_, outputs_, executor, &response);
+  const auto bad = PredictRows(*snapshot_, rows_, scores, outputs_, executor, &response);
   if (bad.has_value()) return End(Overflow(*model_, rows_, "instances", *bad));
   response.set_model_uid(UidText(model_->uid()));
-  model_->metrics().Predicted(rows_.count, computing - begin_, absl::Now() - computing);
+  model_->metrics().Predicted(rows_.count, begun - begin_, absl::Now() - begun);
   End(SerializeMessage(response));
 }
 

@@ -3,6 +3,7 @@
 #define KERNELSTREAM_SERVER_SERVICE_PREDICT_JOB_H_
 
 #include <memory>
+#include <span>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
@@ -51,7 +52,13 @@ class PredictJob final : public std::enable_shared_from_this<PredictJob<Request,
   void EndWait();
   void Late();
   void Evaluate(bool on_pool);
+  // Evaluates the rows with those of other requests.
+  void Join();
   void Answer(bool on_pool);
+  // The rows can be evaluated, and somebody waits for them.
+  bool Ready();
+  // scores: as PredictRows; begun: when evaluation began.
+  void Write(std::span<const double> scores, Executor& executor, absl::Time begun);
 
   const ServiceContext context_;
   const absl::Time begin_, deadline_;

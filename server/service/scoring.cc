@@ -1,5 +1,6 @@
 #include "server/service/scoring.h"
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <string>
@@ -35,16 +36,21 @@ std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const Sample
 }
 
 std::optional<size_t> AddPredictions(const Snapshot& snapshot, const SampleBatch& rows,
-                                     const OutputMask& outputs, Executor& executor,
+                                     std::span<const double> scores, const OutputMask& outputs,
+                                     Executor& executor,
                                      google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
   const size_t width = snapshot.num_outputs();
-  std::vector<double> scores(rows.size() * width);
-  snapshot.Score(rows, executor, scores.data());
+  std::vector<double> computed;
+  if (scores.empty()) {
+    computed.resize(rows.size() * width);
+    snapshot.Score(rows, executor, computed.data());
+    scores = computed;
+  }
   if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
   const std::vector<RowUncertainty> uncertainty = UncertaintyOf(snapshot, rows, outputs, executor);
   out->Reserve(static_cast<int>(rows.size()));
   for (size_t i = 0; i < rows.size(); ++i) {
-    Prediction prediction = snapshot.Link({scores.data() + i * width, width});
+    Prediction prediction = snapshot.Link(scores.subspan(i * width, width));
     if (!uncertainty.empty()) snapshot.AddUncertainty(uncertainty[i], prediction);
     v1::Prediction* wire = out->Add();
     if (outputs.score)
@@ -115,12 +121,16 @@ void FillUncertainty(const Snapshot& snapshot, std::span<const double> scores,
 }
 
 std::optional<size_t> FillColumns(const Snapshot& snapshot, const SampleBatch& batch,
-                                  const OutputMask& outputs, Executor& executor,
-                                  v1::PredictionMatrix* out) {
+                                  std::span<const double> given, const OutputMask& outputs,
+                                  Executor& executor, v1::PredictionMatrix* out) {
   const size_t rows = batch.size(), width = snapshot.num_outputs();
   out->set_rows(static_cast<uint32_t>(rows));
   double* const first = Column(rows * width, out->mutable_scores());
-  snapshot.Score(batch, executor, first);
+  if (given.empty()) {
+    snapshot.Score(batch, executor, first);
+  } else {
+    std::ranges::copy(given, first);
+  }
   const std::span<const double> scores(first, rows * width);
   if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
   if (outputs.label || outputs.probabilities) FillLabels(snapshot, scores, rows, outputs, out);
@@ -251,20 +261,22 @@ absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::stri
 }
 
 std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  const OutputMask& outputs, Executor& executor,
-                                  v1::PredictResponse* response) {
+                                  std::span<const double> scores, const OutputMask& outputs,
+                                  Executor& executor, v1::PredictResponse* response) {
   NameSnapshot(snapshot, response);
-  return AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
+  return AddPredictions(snapshot, rows.rows, scores, outputs, executor,
+                        response->mutable_predictions());
 }
 
 std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  const OutputMask& outputs, Executor& executor,
-                                  v1::StreamPredictResponse* response) {
+                                  std::span<const double> scores, const OutputMask& outputs,
+                                  Executor& executor, v1::StreamPredictResponse* response) {
   NameSnapshot(snapshot, response);
   if (rows.matrix) {
-    return FillColumns(snapshot, rows.rows, outputs, executor, response->mutable_matrix());
+    return FillColumns(snapshot, rows.rows, scores, outputs, executor, response->mutable_matrix());
   }
-  return AddPredictions(snapshot, rows.rows, outputs, executor, response->mutable_predictions());
+  return AddPredictions(snapshot, rows.rows, scores, outputs, executor,
+                        response->mutable_predictions());
 }
 
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

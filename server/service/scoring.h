@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,14 +44,15 @@ absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::stri
                       size_t row);
 
 // Everything of the answer but the model's uid. The answer to a matrix of a stream has columns.
+// scores: [rows][num_outputs()]; empty: they are computed here.
 // Where a row is returned, it is the first one whose score is not finite (Snapshot::Score), and the
 // answer is worth nothing.
 std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  const OutputMask& outputs, Executor& executor,
-                                  v1::PredictResponse* response);
+                                  std::span<const double> scores, const OutputMask& outputs,
+                                  Executor& executor, v1::PredictResponse* response);
 std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  const OutputMask& outputs, Executor& executor,
-                                  v1::StreamPredictResponse* response);
+                                  std::span<const double> scores, const OutputMask& outputs,
+                                  Executor& executor, v1::StreamPredictResponse* response);
 
 // Everything of the answer but the model's uid.
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

@@ -1,7 +1,7 @@
 // Latency of Predict beside that of an empty RPC of the same server, idle and while the model
 // learns at full speed; the rates of StreamPredict and StreamUpdate beside those of evaluating and
-// learning the same rows without a server, in turns with them. Everything in this one process, on
-// loopback.
+// learning the same rows without a server, in turns with them; calls with many in flight, where
+// rows of a large model are evaluated together. Everything in this one process, on loopback.
 //   rpc_bench [seconds per measurement, default 3]
 #include <grpcpp/grpcpp.h>
 
@@ -16,6 +16,8 @@
 #include <memory>
 #include <semaphore>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/model/trainer.h"
@@ -34,7 +36,9 @@ namespace {
 namespace v1 = ::kernelstream::v1;
 
 constexpr uint32_t kDim = 123, kFeatures = 4096, kMatrixRows = 256;
-constexpr char kModel[] = "bench", kTwin[] = "twin";
+constexpr char kModel[] = "bench", kTwin[] = "twin", kWide[] = "wide", kSmall[] = "small";
+// Of the model whose frequencies are far larger than any cache.
+constexpr uint32_t kWideDim = 784, kWideFeatures = 65536;
 
 using Clock = std::chrono::steady_clock;
 
@@ -48,16 +52,16 @@ void Check(const grpc::Status& status, const char* what) {
   std::exit(1);
 }
 
-v1::SampleMatrix Matrix(uint32_t rows, uint64_t seed, bool with_targets) {
+v1::SampleMatrix Matrix(uint32_t rows, uint64_t seed, bool with_targets, uint32_t dim = kDim) {
   Random random(seed);
   v1::SampleMatrix matrix;
   matrix.set_rows(rows);
-  matrix.set_dimension(kDim);
-  std::vector<float> values(size_t{rows} * kDim);
+  matrix.set_dimension(dim);
+  std::vector<float> values(size_t{rows} * dim);
   for (float& value : values) value = static_cast<float>(random.Normal());
   matrix.set_values(values.data(), values.size() * sizeof(float));
   for (uint32_t i = 0; with_targets && i < rows; ++i) {
-    matrix.add_targets(values[size_t{i} * kDim] > 0 ? 1 : -1);
+    matrix.add_targets(values[size_t{i} * dim] > 0 ? 1 : -1);
   }
   return matrix;
 }
@@ -150,6 +154,37 @@ double StreamPredictFor(double seconds, v1::PredictionService::Stub& stub) {
   while (stream->Read(&response)) ++answered;
   const double rate = static_cast<double>(answered * kMatrixRows) / Seconds(start);
   Check(stream->Finish(), "StreamPredict");
+  return rate;
+}
+
+// Calls answered per second, with so many in flight. start: begins a call, and calls back.
+template <typename Response>
+double Throughput(double seconds, size_t in_flight,
+                  const std::function<void(grpc::ClientContext*, Response*,
+                                           std::function<void(grpc::Status)>)>& start) {
+  struct Slot {
+    std::unique_ptr<grpc::ClientContext> context;
+    Response response;
+  };
+  std::vector<Slot> slots(in_flight);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> answered{0};
+  std::counting_semaphore<> ended{0};
+  std::function<void(Slot&)> call = [&](Slot& slot) {
+    slot.context = std::make_unique<grpc::ClientContext>();
+    start(slot.context.get(), &slot.response, [&](const grpc::Status& status) {
+      Check(status, "call");
+      ++answered;
+      if (stop) return ended.release();
+      call(slot);
+    });
+  };
+  const auto begin = Clock::now();
+  for (Slot& slot : slots) call(slot);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const double rate = static_cast<double>(answered) / Seconds(begin);
+  stop = true;
+  for (size_t i = 0; i < in_flight; ++i) ended.acquire();
   return rate;
 }
 
@@ -285,6 +320,61 @@ void CompareRates(double seconds, v1::OnlineUpdateService::Stub& updates,
   PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
 }
 
+void PrintThroughput(const char* what, size_t in_flight, double rate, const char* beside,
+                     double other) {
+  std::printf("%-36s %3zu in flight %8.0f calls/s   %s %8.0f calls/s   ratio %.2f\n", what,
+              in_flight, rate, beside, other, rate / other);
+  std::fflush(stdout);
+}
+
+void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& channel) {
+  constexpr size_t kInFlight = 64;
+  v1::PredictionService::Stub predictions(channel);
+  grpc::health::v1::Health::Stub health(channel);
+  const grpc::health::v1::HealthCheckRequest nothing;
+  const auto empty = [&](size_t in_flight) {
+    return Throughput<grpc::health::v1::HealthCheckResponse>(
+        seconds, in_flight, [&](auto* context, auto* response, auto done) {
+          health.async()->Check(context, &nothing, response, std::move(done));
+        });
+  };
+  const auto predict = [&](const char* model, uint32_t dim, size_t in_flight) {
+    v1::PredictRequest request;
+    request.set_model(model);
+    *request.mutable_matrix() = Matrix(1, 3, false, dim);
+    return Throughput<v1::PredictResponse>(
+        seconds, in_flight, [&](auto* context, auto* response, auto done) {
+          predictions.async()->Predict(context, &request, response, std::move(done));
+        });
+  };
+  for (const size_t in_flight : {size_t{1}, kInFlight}) {
+    const double limit = empty(in_flight);
+    PrintThroughput("Predict, 1 row, dim 123, 4096", in_flight, predict(kModel, kDim, in_flight),
+                    "empty RPC", limit);
+    PrintThroughput("Predict, 1 row, dim 2, 256", in_flight, predict(kSmall, 2, in_flight),
+                    "empty RPC", limit);
+  }
+  const double alone = predict(kWide, kWideDim, 1);
+  PrintThroughput("Predict, 1 row, dim 784, 65536", kInFlight, predict(kWide, kWideDim, kInFlight),
+                  "one by one", alone);
+}
+
+// A model of one learner that has all its features at once.
+v1::ModelConfig OneLearner(uint32_t features, double bandwidth) {
+  v1::ModelConfig config;
+  config.mutable_loss()->set_name("logistic");
+  config.mutable_kernel()->set_name("gaussian");
+  (*config.mutable_kernel()->mutable_parameters())["bandwidth"] = bandwidth;
+  (*config.mutable_update_rule()->mutable_parameters())["step_constant"] = 1;
+  config.mutable_update_rule()->set_name("proximal");
+  config.set_input_metric(v1::INPUT_METRIC_OFF);
+  config.mutable_replay()->set_ratio(0);
+  config.set_max_features(features);
+  config.set_block_features(features);
+  config.set_warmup_rows(64);
+  return config;
+}
+
 int RunBench(double seconds) {
   std::printf("%s dim=%u features=%u seconds=%.0f\n", bench::MachineLine().c_str(), kDim, kFeatures,
               seconds);
@@ -306,21 +396,28 @@ int RunBench(double seconds) {
   v1::OnlineUpdateService::Stub updates(channel);
   v1::PredictionService::Stub predictions(channel);
   grpc::health::v1::Health::Stub health(channel);
-  for (const char* name : {kModel, kTwin}) {
+  const std::vector<std::pair<const char*, v1::ModelConfig>> configs = {
+      {kModel, Config()},
+      {kTwin, Config()},
+      {kWide, OneLearner(kWideFeatures, 28)},
+      {kSmall, OneLearner(256, 1)}};
+  for (const auto& [name, config] : configs) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
     v1::CreateModelRequest request;
     request.set_name(name);
-    *request.mutable_config() = Config();
+    *request.mutable_config() = config;
     v1::CreateModelResponse response;
     Check(models.CreateModel(&context, request, &response), "CreateModel");
   }
-  {
+  const std::vector<std::tuple<const char*, uint32_t, uint32_t>> first_rows = {
+      {kModel, kDim, 2048}, {kWide, kWideDim, 192}, {kSmall, 2, 2048}};
+  for (const auto& [name, dim, rows] : first_rows) {
     grpc::ClientContext context;
     v1::UpdateRequest request;
-    request.set_model(kModel);
+    request.set_model(name);
     request.set_ack(v1::ACK_LEVEL_APPLIED);
-    *request.mutable_matrix() = Matrix(2048, 1, true);
+    *request.mutable_matrix() = Matrix(rows, 1, true, dim);
     v1::UpdateResponse response;
     Check(updates.Update(&context, request, &response), "Update");
   }
@@ -347,6 +444,7 @@ int RunBench(double seconds) {
   Print("Predict, 1 row, idle", Measure(seconds, predict(1)), empty);
   Print("Predict, 256 rows, idle", Measure(seconds, predict(256)), empty);
 
+  CompareThroughput(seconds, channel);
   // Before the streams below, which leave a queue of rows behind them.
   CompareRates(seconds, updates, predictions);
   std::atomic<bool> stop{false};
