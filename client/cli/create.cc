@@ -245,7 +245,7 @@ void AddCreate(CLI::App* app, Globals* globals) {
           "Longest wait for a batch to fill; default 20ms")
       ->type_name("DURATION");
   command->add_option("--block-features", config.block_features,
-                      "Features added per step; default as many as the batch has rows");
+                      "Features added per step; default as many as the batch has rows, novelty 1024");
   command->add_option("--dimension", config.dimension,
                       "Values per row; default: those of the first dense row");
   command->add_flag("--hashed", config.hashed,

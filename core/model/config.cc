@@ -332,8 +332,10 @@ absl::Status CompleteConfig(ModelConfig& config) {
       !s.ok()) {
     return s;
   }
+  // A model that ends when its features do, or whose features do not end, grows as others do.
   if ((*loss)->task() == Task::kNovelty && config.update_rule.name == "proximal" &&
-      config.block_features == 0) {
+      config.block_features == 0 && config.when_full == WhenFull::kKeepLearning &&
+      config.max_features != kUnlimitedFeatures) {
     config.block_features = std::min(config.max_features, kNoveltyBlockFeatures);
   }
   absl::Status status = CheckRange("input.dimension", config.dimension, 0u, kMaxInputDimension);

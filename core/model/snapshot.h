@@ -91,6 +91,12 @@ class Snapshot final : public RefCounted {
   // have to be drawn count too.
   uint64_t WorkOf(const SampleBatch& rows) const;
 
+  // Whether a row has an input beyond the dimension: all rows that are scored with it take the time
+  // of a model so wide.
+  bool IsWide(const SampleBatch& rows) const {
+    return features_ != nullptr && DimensionFor(rows) > features_->input_dim();
+  }
+
   size_t num_outputs() const { return num_outputs_; }
   // Scores of one row -> what a user reads (label, probabilities, value in target units).
   Prediction Link(std::span<const double> scores) const;

@@ -49,6 +49,8 @@ absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelCo
   // A config that another version wrote may name what this one does not know.
   ModelConfig complete = config;
   if (absl::Status status = CompleteConfig(complete); !status.ok()) return status;
+  // 0 has a meaning of its own, which models keep from before novelty had another default.
+  if (config.block_features == 0) complete.block_features = 0;
   if (complete != config) return absl::InvalidArgumentError("the config is not complete");
   auto made = MakeLoss(complete.loss);
   if (!made.ok()) return made.status();
@@ -391,8 +393,11 @@ double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
   if (rows.empty()) return snapshot.threshold();
   std::vector<double> scores(rows.size());
   snapshot.Score(rows, *options_.executor, scores.data());
+  // Rows whose features overflow are in no step either.
+  std::erase_if(scores, [](double score) { return !std::isfinite(score); });
+  if (scores.empty()) return snapshot.threshold();
   const double fraction = config_.loss.parameters.at("fraction");
-  const auto below = static_cast<size_t>(fraction * static_cast<double>(rows.size()));
+  const auto below = static_cast<size_t>(fraction * static_cast<double>(scores.size()));
   const auto at = scores.begin() + static_cast<std::ptrdiff_t>(below);
   std::nth_element(scores.begin(), at, scores.end());
   return *at;

@@ -115,7 +115,7 @@ absl::Status Server::Parts::Listen() {
   const auto wanted = ParseHostAndPort("listen", options.listen);
   if (!wanted.ok()) return wanted.status();
   serving = std::make_unique<WorkerPool>(Cores(), kMaxQueuedPredictions);
-  groups = std::make_unique<PredictionGroups>(serving.get(), Cores());
+  groups = std::make_unique<PredictionGroups>(serving.get(), Cores(), kMaxQueuedPredictions);
   disk = std::make_unique<WorkerPool>(kDiskThreads, kMaxQueuedDiskCalls);
   ServiceContext context;
   context.registry = registry.get();

@@ -154,24 +154,37 @@ void PredictJob<Request, Response>::Evaluate(bool on_pool) {
                               request_.has_matrix() ? &request_.matrix() : nullptr, kMaxScoredRows);
   if (!rows.ok()) return End(rows.status());
   rows_ = *std::move(rows);
-  if (on_pool) return Answer(on_pool);
   // Solving for a variance takes about features^2 / 2 multiply-adds.
   const uint64_t features = model_->config().variance.features;
   const uint64_t work_per_row = outputs_.uncertainty() ? features * features / 2 : 0;
-  if (IsSmall(*snapshot_, rows_, work_per_row)) return Answer(/*on_pool=*/false);
-  if (rows_.rows.size() <= PredictionGroups::kMostRows && !outputs_.uncertainty()) return Join();
+  const bool small = IsSmall(*snapshot_, rows_, context_.small_work, work_per_row);
+  if (!small && rows_.rows.size() <= PredictionGroups::kMostRows && !outputs_.uncertainty() &&
+      !snapshot_->IsWide(rows_.rows)) {
+    return Join();
+  }
+  if (small || on_pool) return Answer(on_pool);
   OnPool(&PredictJob::Answer);
 }
 
 template <typename Request, typename Response>
 void PredictJob<Request, Response>::Join() {
   if (!Ready()) return;
-  const bool joined = context_.groups->Score(
-      model_.get(), snapshot_, &rows_.rows, [self = Self()](const GroupedScores& group) {
-        self->snapshot_ = group.snapshot;
-        self->Write(group.scores, *self->context_.serving, group.begun);
-      });
-  if (!joined) End(TooManyPredictions());
+  if (!context_.groups->Score(model_.get(), snapshot_, &rows_.rows, Self())) {
+    End(TooManyPredictions());
+  }
+}
+
+template <typename Request, typename Response>
+bool PredictJob<Request, Response>::Wanted() {
+  absl::MutexLock lock(&mutex_);
+  return done_ != nullptr;
+}
+
+template <typename Request, typename Response>
+void PredictJob<Request, Response>::Scored(const GroupedScores& group) {
+  snapshot_ = group.snapshot;
+  // A newer snapshot may know the dimension.
+  if (Ready()) Write(group.scores, *context_.serving, absl::Now() - group.share);
 }
 
 template <typename Request, typename Response>
@@ -180,8 +193,7 @@ bool PredictJob<Request, Response>::Ready() {
     End(std::move(s));
     return false;
   }
-  absl::MutexLock lock(&mutex_);
-  return done_ != nullptr;
+  return Wanted();
 }
 
 template <typename Request, typename Response>

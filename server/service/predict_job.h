@@ -16,6 +16,7 @@
 #include "kernelstream/v1/prediction_service.pb.h"
 #include "server/hosting/hosted_model.h"
 #include "server/service/call.h"
+#include "server/service/prediction_groups.h"
 #include "server/service/scoring.h"
 #include "server/service/wire_rows.h"
 
@@ -29,7 +30,8 @@ absl::Status TooManyPredictions();
 // and then without a thread. Request and Response are those of Predict or StreamPredict. Kept alive
 // by the callbacks that may still come.
 template <typename Request, typename Response>
-class PredictJob final : public std::enable_shared_from_this<PredictJob<Request, Response>> {
+class PredictJob final : public GroupedRequest,
+                         public std::enable_shared_from_this<PredictJob<Request, Response>> {
  public:
   // The encoded Response, or a status of prediction_service.proto.
   using Done = absl::AnyInvocable<void(absl::StatusOr<grpc::ByteBuffer>)>;
@@ -54,10 +56,12 @@ class PredictJob final : public std::enable_shared_from_this<PredictJob<Request,
   void Evaluate(bool on_pool);
   // Evaluates the rows with those of other requests.
   void Join();
+  bool Wanted() override;
+  void Scored(const GroupedScores& group) override;
   void Answer(bool on_pool);
   // The rows can be evaluated, and somebody waits for them.
   bool Ready();
-  // scores: as PredictRows; begun: when evaluation began.
+  // scores: as PredictRows. begun: when evaluation began, as far as it was for this request.
   void Write(std::span<const double> scores, Executor& executor, absl::Time begun);
 
   const ServiceContext context_;

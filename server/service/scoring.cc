@@ -13,8 +13,6 @@
 namespace kernelstream::server {
 namespace {
 
-// Multiply-adds of about a millisecond.
-constexpr uint64_t kSmallWork = uint64_t{1} << 23;
 // Of one message: rows times outputs, so that an answer stays below some hundred MiB.
 constexpr uint64_t kMaxScores = uint64_t{1} << 22;
 // An answer with more lines for classes would not fit in a message of the usual size.
@@ -35,6 +33,15 @@ std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const Sample
   return uncertainty;
 }
 
+std::optional<size_t> FirstNotFinite(const std::vector<RowUncertainty>& uncertainty) {
+  for (size_t i = 0; i < uncertainty.size(); ++i) {
+    const RowUncertainty& row = uncertainty[i];
+    const double numbers[] = {row.below, row.above, row.variance.value_or(0)};
+    if (!AllFinite(numbers)) return i;
+  }
+  return std::nullopt;
+}
+
 std::optional<size_t> AddPredictions(const Snapshot& snapshot, const SampleBatch& rows,
                                      std::span<const double> scores, const OutputMask& outputs,
                                      Executor& executor,
@@ -48,6 +55,7 @@ std::optional<size_t> AddPredictions(const Snapshot& snapshot, const SampleBatch
   }
   if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
   const std::vector<RowUncertainty> uncertainty = UncertaintyOf(snapshot, rows, outputs, executor);
+  if (const auto bad = FirstNotFinite(uncertainty); bad.has_value()) return bad;
   out->Reserve(static_cast<int>(rows.size()));
   for (size_t i = 0; i < rows.size(); ++i) {
     Prediction prediction = snapshot.Link(scores.subspan(i * width, width));
@@ -142,8 +150,10 @@ std::optional<size_t> FillColumns(const Snapshot& snapshot, const SampleBatch& b
     }
   }
   if (outputs.uncertainty()) {
-    FillUncertainty(snapshot, scores, UncertaintyOf(snapshot, batch, outputs, executor), rows,
-                    outputs, out);
+    const std::vector<RowUncertainty> uncertainty =
+        UncertaintyOf(snapshot, batch, outputs, executor);
+    if (const auto bad = FirstNotFinite(uncertainty); bad.has_value()) return bad;
+    FillUncertainty(snapshot, scores, uncertainty, rows, outputs, out);
   }
   if (!outputs.score) out->clear_scores();
   return std::nullopt;
@@ -181,8 +191,9 @@ absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, con
   return InvalidField(rows.Path(list, place, FieldPathOf(error)), error.message());
 }
 
-bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_row) {
-  return snapshot.WorkOf(rows.rows) + rows.rows.size() * work_per_row <= kSmallWork;
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t small_work,
+             uint64_t work_per_row) {
+  return snapshot.WorkOf(rows.rows) + rows.rows.size() * work_per_row <= small_work;
 }
 
 absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField<int>& outputs,

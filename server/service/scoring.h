@@ -24,9 +24,10 @@ namespace kernelstream::server {
 absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, const WireRows& rows,
                          absl::string_view list);
 
-// Work too small to be worth another thread: about a millisecond at most. work_per_row: what comes
-// on top of the scores, in multiply-adds.
-bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_row = 0);
+// Work too small to be worth another thread: small_work multiply-adds at most. work_per_row: what
+// comes on top of the scores, in multiply-adds.
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t small_work,
+             uint64_t work_per_row = 0);
 
 // What a caller wants to be told.
 struct OutputMask {

@@ -18,6 +18,14 @@ bool WorkerPool::Submit(absl::AnyInvocable<void()> task) {
   return true;
 }
 
+bool WorkerPool::Requeue(absl::AnyInvocable<void()> task) {
+  absl::MutexLock lock(&mutex_);
+  if (ended_) return false;
+  tasks_.push_back(std::move(task));
+  work_.Signal();
+  return true;
+}
+
 void WorkerPool::RunOne(Loop* loop) {
   const size_t i = loop->next++;
   ++loop->running;

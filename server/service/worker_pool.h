@@ -24,6 +24,9 @@ class WorkerPool final : public Executor {
 
   // False: the queue is full or the pool is shut down; `task` will not run.
   bool Submit(absl::AnyInvocable<void()> task);
+  // For a task that gives its thread back and wants another turn after those who wait: there is
+  // always room. False: the pool is shut down.
+  bool Requeue(absl::AnyInvocable<void()> task);
   void ParallelFor(size_t count, absl::FunctionRef<void(size_t)> task) override;
   // Runs what is queued, then ends the threads. Idempotent.
   void Shutdown();

@@ -36,9 +36,13 @@ namespace {
 namespace v1 = ::kernelstream::v1;
 
 constexpr uint32_t kDim = 123, kFeatures = 4096, kMatrixRows = 256;
-constexpr char kModel[] = "bench", kTwin[] = "twin", kWide[] = "wide", kSmall[] = "small";
+constexpr char kModel[] = "bench", kTwin[] = "twin", kWide[] = "wide", kSmall[] = "small",
+               kPaced[] = "paced";
 // Of the model whose frequencies are far larger than any cache.
 constexpr uint32_t kWideDim = 784, kWideFeatures = 65536;
+
+// Rows of the paced stream per second, and how long its rows may wait for a full mini-batch.
+constexpr double kPacedRows = 2000, kDefaultDelayMs = 20;
 
 using Clock = std::chrono::steady_clock;
 
@@ -71,6 +75,15 @@ struct Latency {
   size_t calls = 0;
 };
 
+// times: microseconds, at least one.
+Latency LatencyOf(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
+  };
+  return {at(0.5), at(0.99), at(0.999), times.size()};
+}
+
 // Calls in a row from one thread.
 Latency Measure(double seconds, const std::function<void()>& call) {
   for (int i = 0; i < 100; ++i) call();
@@ -81,11 +94,7 @@ Latency Measure(double seconds, const std::function<void()>& call) {
     call();
     times.push_back(1e6 * Seconds(begin));
   }
-  std::sort(times.begin(), times.end());
-  const auto at = [&](double share) {
-    return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
-  };
-  return {at(0.5), at(0.99), at(0.999), times.size()};
+  return LatencyOf(std::move(times));
 }
 
 void Print(const char* what, const Latency& latency, const Latency& empty) {
@@ -186,6 +195,44 @@ double Throughput(double seconds, size_t in_flight,
   stop = true;
   for (size_t i = 0; i < in_flight; ++i) ended.acquire();
   return rate;
+}
+
+// From sending a row to its acknowledgement that it is in the published model (and durable), one
+// row a message, at an even pace.
+Latency SentToPublished(double seconds, v1::OnlineUpdateService::Stub& stub,
+                        double rows_per_second) {
+  grpc::ClientContext context;
+  auto stream = stub.StreamUpdate(&context);
+  v1::StreamUpdateRequest request;
+  request.mutable_open()->set_model(kPaced);
+  request.mutable_open()->set_ack(v1::ACK_LEVEL_APPLIED);
+  stream->Write(request);
+  v1::StreamUpdateResponse response;
+  stream->Read(&response);
+  const auto rows = static_cast<size_t>(seconds * rows_per_second);
+  std::vector<std::atomic<double>> sent(rows);  // microseconds since start
+  const auto start = Clock::now();
+  std::thread writer([&] {
+    v1::StreamUpdateRequest row;
+    *row.mutable_batch()->mutable_matrix() = Matrix(1, 5, true);
+    for (size_t i = 0; i < rows; ++i) {
+      std::this_thread::sleep_until(
+          start + std::chrono::duration<double>(static_cast<double>(i) / rows_per_second));
+      sent[i] = 1e6 * Seconds(start);
+      stream->Write(row);
+    }
+    stream->WritesDone();
+  });
+  std::vector<double> times;
+  while (stream->Read(&response)) {
+    const double now = 1e6 * Seconds(start);
+    while (times.size() + 1 < response.ack().next_producer_sequence()) {
+      times.push_back(now - sent[times.size()]);
+    }
+  }
+  writer.join();
+  Check(stream->Finish(), "StreamUpdate");
+  return LatencyOf(std::move(times));
 }
 
 unsigned Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -400,7 +447,8 @@ int RunBench(double seconds) {
       {kModel, Config()},
       {kTwin, Config()},
       {kWide, OneLearner(kWideFeatures, 28)},
-      {kSmall, OneLearner(256, 1)}};
+      {kSmall, OneLearner(256, 1)},
+      {kPaced, OneLearner(kFeatures, 11)}};
   for (const auto& [name, config] : configs) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
@@ -411,7 +459,7 @@ int RunBench(double seconds) {
     Check(models.CreateModel(&context, request, &response), "CreateModel");
   }
   const std::vector<std::tuple<const char*, uint32_t, uint32_t>> first_rows = {
-      {kModel, kDim, 2048}, {kWide, kWideDim, 192}, {kSmall, 2, 2048}};
+      {kModel, kDim, 2048}, {kWide, kWideDim, 192}, {kSmall, 2, 2048}, {kPaced, kDim, 2048}};
   for (const auto& [name, dim, rows] : first_rows) {
     grpc::ClientContext context;
     v1::UpdateRequest request;
@@ -445,6 +493,12 @@ int RunBench(double seconds) {
   Print("Predict, 256 rows, idle", Measure(seconds, predict(256)), empty);
 
   CompareThroughput(seconds, channel);
+  const Latency published = SentToPublished(seconds, updates, kPacedRows);
+  std::printf(
+      "row sent -> durable and in the published model, %.0f rows/s one by one, max_batch_delay "
+      "%.0f "
+      "ms: p50 %.1f ms  p99 %.1f ms  rows %zu\n",
+      kPacedRows, kDefaultDelayMs, published.p50 / 1e3, published.p99 / 1e3, published.calls);
   // Before the streams below, which leave a queue of rows behind them.
   CompareRates(seconds, updates, predictions);
   std::atomic<bool> stop{false};
