@@ -27,8 +27,6 @@ struct ServiceContext {
   PredictionGroups* groups = nullptr;  // on that pool
   WorkerPool* disk = nullptr;          // calls that wait for the disk
   uint64_t max_message_bytes = 0;
-  // Multiply-adds of about a millisecond: predictions that take less stay on gRPC's threads.
-  uint64_t small_work = uint64_t{1} << 23;
   uint64_t max_pending_rows = 0;  // HostingOptions
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -157,7 +158,7 @@ void PredictJob<Request, Response>::Evaluate(bool on_pool) {
   // Solving for a variance takes about features^2 / 2 multiply-adds.
   const uint64_t features = model_->config().variance.features;
   const uint64_t work_per_row = outputs_.uncertainty() ? features * features / 2 : 0;
-  const bool small = IsSmall(*snapshot_, rows_, context_.small_work, work_per_row);
+  const bool small = IsSmall(*snapshot_, rows_, work_per_row);
   if (!small && rows_.rows.size() <= PredictionGroups::kMostRows && !outputs_.uncertainty() &&
       !snapshot_->IsWide(rows_.rows)) {
     return Join();
@@ -182,9 +183,10 @@ bool PredictJob<Request, Response>::Wanted() {
 
 template <typename Request, typename Response>
 void PredictJob<Request, Response>::Scored(const GroupedScores& group) {
+  const bool newer = group.snapshot.get() != snapshot_.get();
   snapshot_ = group.snapshot;
-  // A newer snapshot may know the dimension.
-  if (Ready()) Write(group.scores, *context_.serving, absl::Now() - group.share);
+  // A newer one may know the dimension.
+  if (newer ? Ready() : Wanted()) Write(group.scores, *context_.serving, absl::Now() - group.share);
 }
 
 template <typename Request, typename Response>
@@ -199,16 +201,23 @@ bool PredictJob<Request, Response>::Ready() {
 template <typename Request, typename Response>
 void PredictJob<Request, Response>::Answer(bool on_pool) {
   if (!Ready()) return;
+  const absl::Time begun = absl::Now();
   InlineExecutor alone;
-  Write({}, on_pool ? static_cast<Executor&>(*context_.serving) : alone, absl::Now());
+  Executor& executor = on_pool ? static_cast<Executor&>(*context_.serving) : alone;
+  std::vector<double> scores(rows_.rows.size() * snapshot_->num_outputs());
+  snapshot_->Score(rows_.rows, executor, scores.data());
+  Write(scores, executor, begun);
 }
 
 template <typename Request, typename Response>
 void PredictJob<Request, Response>::Write(std::span<const double> scores, Executor& executor,
                                           absl::Time begun) {
-  Response response;
-  const auto bad = PredictRows(*snapshot_, rows_, scores, outputs_, executor, &response);
+  const std::vector<RowUncertainty> uncertainty =
+      UncertaintyOf(*snapshot_, rows_.rows, outputs_, executor);
+  const auto bad = FirstOverflow(scores, snapshot_->num_outputs(), uncertainty);
   if (bad.has_value()) return End(Overflow(*model_, rows_, "instances", *bad));
+  Response response;
+  PredictionsToWire(*snapshot_, rows_, scores, uncertainty, outputs_, &response);
   response.set_model_uid(UidText(model_->uid()));
   model_->metrics().Predicted(rows_.count, begun - begin_, absl::Now() - begun);
   End(SerializeMessage(response));

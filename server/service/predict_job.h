@@ -61,7 +61,7 @@ class PredictJob final : public GroupedRequest,
   void Answer(bool on_pool);
   // The rows can be evaluated, and somebody waits for them.
   bool Ready();
-  // scores: as PredictRows. begun: when evaluation began, as far as it was for this request.
+  // scores: [rows][outputs]. begun: when evaluation began, as far as it was for this request.
   void Write(std::span<const double> scores, Executor& executor, absl::Time begun);
 
   const ServiceContext context_;

@@ -116,7 +116,7 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
                               bad_labels, kMaxScoredRows);
     if (!rows.ok()) return End(rows.status());
     rows_ = *std::move(rows);
-    if (IsSmall(*snapshot_, rows_, context_.small_work)) {
+    if (IsSmall(*snapshot_, rows_)) {
       InlineExecutor executor;
       return Score(executor);
     }

@@ -13,6 +13,8 @@
 namespace kernelstream::server {
 namespace {
 
+// Multiply-adds of about a millisecond.
+constexpr uint64_t kSmallWork = uint64_t{1} << 23;
 // Of one message: rows times outputs, so that an answer stays below some hundred MiB.
 constexpr uint64_t kMaxScores = uint64_t{1} << 22;
 // An answer with more lines for classes would not fit in a message of the usual size.
@@ -22,42 +24,12 @@ absl::Status NotAnOutput(int i, absl::string_view output, absl::string_view why)
   return InvalidField(absl::StrCat("outputs[", i, "]"), absl::StrCat(output, " ", why));
 }
 
-// Of each row, or nothing if it is not asked for or not known.
-std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const SampleBatch& rows,
-                                          const OutputMask& outputs, Executor& executor) {
-  std::vector<RowUncertainty> uncertainty;
-  if (outputs.uncertainty() && snapshot.has_uncertainty()) {
-    uncertainty.resize(rows.size());
-    snapshot.Assess(rows, executor, uncertainty.data());
-  }
-  return uncertainty;
-}
-
-std::optional<size_t> FirstNotFinite(const std::vector<RowUncertainty>& uncertainty) {
-  for (size_t i = 0; i < uncertainty.size(); ++i) {
-    const RowUncertainty& row = uncertainty[i];
-    const double numbers[] = {row.below, row.above, row.variance.value_or(0)};
-    if (!AllFinite(numbers)) return i;
-  }
-  return std::nullopt;
-}
-
-std::optional<size_t> AddPredictions(const Snapshot& snapshot, const SampleBatch& rows,
-                                     std::span<const double> scores, const OutputMask& outputs,
-                                     Executor& executor,
-                                     google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
+void AddPredictions(const Snapshot& snapshot, size_t rows, std::span<const double> scores,
+                    const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
+                    google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
   const size_t width = snapshot.num_outputs();
-  std::vector<double> computed;
-  if (scores.empty()) {
-    computed.resize(rows.size() * width);
-    snapshot.Score(rows, executor, computed.data());
-    scores = computed;
-  }
-  if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
-  const std::vector<RowUncertainty> uncertainty = UncertaintyOf(snapshot, rows, outputs, executor);
-  if (const auto bad = FirstNotFinite(uncertainty); bad.has_value()) return bad;
-  out->Reserve(static_cast<int>(rows.size()));
-  for (size_t i = 0; i < rows.size(); ++i) {
+  out->Reserve(static_cast<int>(rows));
+  for (size_t i = 0; i < rows; ++i) {
     Prediction prediction = snapshot.Link(scores.subspan(i * width, width));
     if (!uncertainty.empty()) snapshot.AddUncertainty(uncertainty[i], prediction);
     v1::Prediction* wire = out->Add();
@@ -80,7 +52,6 @@ std::optional<size_t> AddPredictions(const Snapshot& snapshot, const SampleBatch
       probability->set_value(prediction.probabilities[k]);
     }
   }
-  return std::nullopt;
 }
 
 // size: of the column. Where it is, to be filled.
@@ -128,19 +99,12 @@ void FillUncertainty(const Snapshot& snapshot, std::span<const double> scores,
   }
 }
 
-std::optional<size_t> FillColumns(const Snapshot& snapshot, const SampleBatch& batch,
-                                  std::span<const double> given, const OutputMask& outputs,
-                                  Executor& executor, v1::PredictionMatrix* out) {
-  const size_t rows = batch.size(), width = snapshot.num_outputs();
+void FillColumns(const Snapshot& snapshot, size_t rows, std::span<const double> scores,
+                 const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
+                 v1::PredictionMatrix* out) {
+  const size_t width = snapshot.num_outputs();
   out->set_rows(static_cast<uint32_t>(rows));
-  double* const first = Column(rows * width, out->mutable_scores());
-  if (given.empty()) {
-    snapshot.Score(batch, executor, first);
-  } else {
-    std::ranges::copy(given, first);
-  }
-  const std::span<const double> scores(first, rows * width);
-  if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
+  if (outputs.score) out->mutable_scores()->Add(scores.begin(), scores.end());
   if (outputs.label || outputs.probabilities) FillLabels(snapshot, scores, rows, outputs, out);
   if (outputs.value) {
     const size_t targets = snapshot.loss().task() == Task::kRegression ? width : 1;
@@ -149,14 +113,7 @@ std::optional<size_t> FillColumns(const Snapshot& snapshot, const SampleBatch& b
       values[i] = snapshot.ValueOf(scores.subspan(i / targets * width, width), i % targets);
     }
   }
-  if (outputs.uncertainty()) {
-    const std::vector<RowUncertainty> uncertainty =
-        UncertaintyOf(snapshot, batch, outputs, executor);
-    if (const auto bad = FirstNotFinite(uncertainty); bad.has_value()) return bad;
-    FillUncertainty(snapshot, scores, uncertainty, rows, outputs, out);
-  }
-  if (!outputs.score) out->clear_scores();
-  return std::nullopt;
+  if (outputs.uncertainty()) FillUncertainty(snapshot, scores, uncertainty, rows, outputs, out);
 }
 
 template <typename Response>
@@ -191,9 +148,8 @@ absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, con
   return InvalidField(rows.Path(list, place, FieldPathOf(error)), error.message());
 }
 
-bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t small_work,
-             uint64_t work_per_row) {
-  return snapshot.WorkOf(rows.rows) + rows.rows.size() * work_per_row <= small_work;
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_row) {
+  return snapshot.WorkOf(rows.rows) + rows.rows.size() * work_per_row <= kSmallWork;
 }
 
 absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField<int>& outputs,
@@ -259,6 +215,27 @@ absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField
   return mask;
 }
 
+std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const SampleBatch& rows,
+                                          const OutputMask& outputs, Executor& executor) {
+  std::vector<RowUncertainty> uncertainty;
+  if (outputs.uncertainty() && snapshot.has_uncertainty()) {
+    uncertainty.resize(rows.size());
+    snapshot.Assess(rows, executor, uncertainty.data());
+  }
+  return uncertainty;
+}
+
+std::optional<size_t> FirstOverflow(std::span<const double> scores, size_t width,
+                                    const std::vector<RowUncertainty>& uncertainty) {
+  if (const auto bad = FirstRowNotFinite(scores, width); bad.has_value()) return bad;
+  for (size_t i = 0; i < uncertainty.size(); ++i) {
+    const RowUncertainty& row = uncertainty[i];
+    const double numbers[] = {row.below, row.above, row.variance.value_or(0)};
+    if (!AllFinite(numbers)) return i;
+  }
+  return std::nullopt;
+}
+
 absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::string_view list,
                       size_t row) {
   return InvalidField(
@@ -271,23 +248,27 @@ absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::stri
                    "finite score for every row"));
 }
 
-std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  std::span<const double> scores, const OutputMask& outputs,
-                                  Executor& executor, v1::PredictResponse* response) {
+void PredictionsToWire(const Snapshot& snapshot, const WireRows& rows,
+                       std::span<const double> scores,
+                       const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
+                       v1::PredictResponse* response) {
+  AddPredictions(snapshot, rows.rows.size(), scores, uncertainty, outputs,
+                 response->mutable_predictions());
   NameSnapshot(snapshot, response);
-  return AddPredictions(snapshot, rows.rows, scores, outputs, executor,
-                        response->mutable_predictions());
 }
 
-std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  std::span<const double> scores, const OutputMask& outputs,
-                                  Executor& executor, v1::StreamPredictResponse* response) {
-  NameSnapshot(snapshot, response);
+void PredictionsToWire(const Snapshot& snapshot, const WireRows& rows,
+                       std::span<const double> scores,
+                       const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
+                       v1::StreamPredictResponse* response) {
   if (rows.matrix) {
-    return FillColumns(snapshot, rows.rows, scores, outputs, executor, response->mutable_matrix());
+    FillColumns(snapshot, rows.rows.size(), scores, uncertainty, outputs,
+                response->mutable_matrix());
+  } else {
+    AddPredictions(snapshot, rows.rows.size(), scores, uncertainty, outputs,
+                   response->mutable_predictions());
   }
-  return AddPredictions(snapshot, rows.rows, scores, outputs, executor,
-                        response->mutable_predictions());
+  NameSnapshot(snapshot, response);
 }
 
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

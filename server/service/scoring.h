@@ -24,10 +24,9 @@ namespace kernelstream::server {
 absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, const WireRows& rows,
                          absl::string_view list);
 
-// Work too small to be worth another thread: small_work multiply-adds at most. work_per_row: what
-// comes on top of the scores, in multiply-adds.
-bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t small_work,
-             uint64_t work_per_row = 0);
+// Work too small to be worth another thread: about a millisecond at most. work_per_row: what comes
+// on top of the scores, in multiply-adds.
+bool IsSmall(const Snapshot& snapshot, const WireRows& rows, uint64_t work_per_row = 0);
 
 // What a caller wants to be told.
 struct OutputMask {
@@ -40,20 +39,27 @@ absl::StatusOr<OutputMask> OutputsFromWire(const google::protobuf::RepeatedField
                                            const VarianceConfig& variance,
                                            const Snapshot& snapshot);
 
+// Of each row, or nothing if it is not asked for or not known.
+std::vector<RowUncertainty> UncertaintyOf(const Snapshot& snapshot, const SampleBatch& rows,
+                                          const OutputMask& outputs, Executor& executor);
+// The first row with a score or, if all have finite scores, an uncertainty that is not finite.
+// scores: [rows][width]; uncertainty: one for each row, or empty.
+std::optional<size_t> FirstOverflow(std::span<const double> scores, size_t width,
+                                    const std::vector<RowUncertainty>& uncertainty);
 // INVALID_ARGUMENT about the row at this index of rows.rows, whose score is not finite.
 absl::Status Overflow(const HostedModel& model, const WireRows& rows, absl::string_view list,
                       size_t row);
 
 // Everything of the answer but the model's uid. The answer to a matrix of a stream has columns.
-// scores: [rows][num_outputs()]; empty: they are computed here.
-// Where a row is returned, it is the first one whose score is not finite (Snapshot::Score), and the
-// answer is worth nothing.
-std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  std::span<const double> scores, const OutputMask& outputs,
-                                  Executor& executor, v1::PredictResponse* response);
-std::optional<size_t> PredictRows(const Snapshot& snapshot, const WireRows& rows,
-                                  std::span<const double> scores, const OutputMask& outputs,
-                                  Executor& executor, v1::StreamPredictResponse* response);
+// scores and uncertainty as in FirstOverflow, all finite.
+void PredictionsToWire(const Snapshot& snapshot, const WireRows& rows,
+                       std::span<const double> scores,
+                       const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
+                       v1::PredictResponse* response);
+void PredictionsToWire(const Snapshot& snapshot, const WireRows& rows,
+                       std::span<const double> scores,
+                       const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
+                       v1::StreamPredictResponse* response);
 
 // Everything of the answer but the model's uid.
 void EvaluationToWire(const Snapshot& snapshot, const Evaluator& evaluator,

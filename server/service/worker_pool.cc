@@ -1,5 +1,6 @@
 #include "server/service/worker_pool.h"
 
+#include <limits>
 #include <utility>
 
 namespace kernelstream::server {
@@ -10,20 +11,20 @@ WorkerPool::WorkerPool(int threads, size_t max_queued) : max_queued_(max_queued)
 
 WorkerPool::~WorkerPool() { Shutdown(); }
 
-bool WorkerPool::Submit(absl::AnyInvocable<void()> task) {
+bool WorkerPool::Add(absl::AnyInvocable<void()> task, size_t most) {
   absl::MutexLock lock(&mutex_);
-  if (ended_ || tasks_.size() >= max_queued_) return false;
+  if (ended_ || tasks_.size() >= most) return false;
   tasks_.push_back(std::move(task));
   work_.Signal();
   return true;
 }
 
+bool WorkerPool::Submit(absl::AnyInvocable<void()> task) {
+  return Add(std::move(task), max_queued_);
+}
+
 bool WorkerPool::Requeue(absl::AnyInvocable<void()> task) {
-  absl::MutexLock lock(&mutex_);
-  if (ended_) return false;
-  tasks_.push_back(std::move(task));
-  work_.Signal();
-  return true;
+  return Add(std::move(task), std::numeric_limits<size_t>::max());
 }
 
 void WorkerPool::RunOne(Loop* loop) {

@@ -32,6 +32,8 @@ class WorkerPool final : public Executor {
   void Shutdown();
 
  private:
+  // False if there are `most` tasks already, or the pool is shut down.
+  bool Add(absl::AnyInvocable<void()> task, size_t most);
   struct Loop {
     absl::FunctionRef<void(size_t)> task;
     size_t next, count;

@@ -12,7 +12,7 @@
 namespace kernelstream::support {
 namespace {
 
-// One row takes more than ServiceContext::small_work.
+// One row is too much work for the thread that its call came on (IsSmall).
 v1::ModelConfig LargeConfig() {
   constexpr uint32_t kFeatures = 1 << 19;
   v1::ModelConfig config = SmallConfig("logistic");
