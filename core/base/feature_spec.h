@@ -140,6 +140,9 @@ struct FeatureSpec {
   size_t transformed_dim(size_t input_dim) const {
     return transform == InputTransform::kAdditive ? 2 * input_dim : input_dim;
   }
+  // True if each coordinate of a frequency is drawn whatever the others are and however many there
+  // are: features of rows that leave out their zeros can be made from the frequencies of the rest.
+  bool takes_sparse_rows() const;
   // True if the features are cosines of the inputs themselves: k(x, x') is a function of x - x'.
   bool is_shift_invariant() const;
   // What the squares of features are multiplied by because of weights: k(0) where k is a function
@@ -160,6 +163,13 @@ inline bool FeatureSpec::is_shift_invariant() const {
     if (!term.spec.is_shift_invariant()) return false;
   }
   return true;
+}
+
+inline bool FeatureSpec::takes_sparse_rows() const {
+  for (const FeatureTerm& term : terms) {
+    if (!term.spec.takes_sparse_rows()) return false;
+  }
+  return sampler == Sampler::kIid && image.size() == 0;
 }
 
 inline bool FeatureSpec::takes_pairs() const {

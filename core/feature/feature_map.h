@@ -33,9 +33,9 @@ class FeatureCacheBudget {
 
 // Immutable in what it computes; thread-safe. Feature i is a function of (spec, seed, i) and the
 // row, whatever range is asked for, with or without a cache, on any machine, and whether a row's
-// zeros are left out or not. Sparse rows may have any coordinates, and cost time for their own
-// values, frequencies that are drawn anew included. Features come in
-// panels of 16, as core/simd/simd.h describes them.
+// zeros are left out or not. Sparse rows are taken if spec().takes_sparse_rows(); they may have any
+// coordinates, and cost time for their own values, frequencies that are drawn anew included.
+// Features come in panels of 16, as core/simd/simd.h describes them.
 class FeatureMap {
  public:
   virtual ~FeatureMap() = default;

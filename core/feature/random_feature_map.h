@@ -86,6 +86,14 @@ class RandomFeatureMap final : public FeatureMap {
   std::vector<float> TransformedRows(const SparseRows& x, float inverse_bandwidth) const;
   void SparseFeaturesAt(const SparseRows& x, std::span<const float> inverse_bandwidths,
                         uint64_t first_panel, size_t num_panels, std::span<float* const> out) const;
+  // Features of one run of rows on panels of this map's frequencies, to rows of out_rows.
+  void ProjectSparse(const FeaturePanels& visited, const SparseTerms& rows,
+                     std::span<const float> inverse_bandwidths, size_t out_rows,
+                     std::span<float* const> out) const;
+  void GatherSparse(const FeaturePanels& visited, const SparseTerms& rows,
+                    std::span<const std::vector<float>> inputs,
+                    std::span<const float> inverse_bandwidths, size_t out_rows,
+                    std::span<float* const> out) const;
   // Of transformed rows.
   void FeaturesOf(ConstMatrixView z, float scale, uint64_t first_panel, size_t num_panels,
                   float* out) const;

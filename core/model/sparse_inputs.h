@@ -1,4 +1,4 @@
-// Rows of a model with hashed inputs, as features take them.
+// Rows without their zeros, as features take them.
 #ifndef KERNELSTREAM_CORE_MODEL_SPARSE_INPUTS_H_
 #define KERNELSTREAM_CORE_MODEL_SPARSE_INPUTS_H_
 
@@ -11,9 +11,13 @@
 
 namespace kernelstream {
 
-// Rows row(0) ... row(count - 1) without their zeros, clipped as InputScaling clips inputs that are
-// used as they come. Value j of a dense row is at coordinate j.
+// Hashed inputs. Rows row(0) ... row(count - 1) without their zeros, clipped as InputScaling clips
+// inputs that are used as they come. Value j of a dense row is at coordinate j.
 SparseRows MakeSparseRows(size_t count, absl::FunctionRef<RowView(size_t)> row);
+
+// The rows of x without their zeros, if that is worth it: few of the values are not 0. Else false,
+// and `rows` has no meaning. Finite values.
+bool TakeNonZeros(ConstMatrixView x, SparseRows& rows);
 
 // Rows as a matrix of the coordinates that occur in them, in increasing order.
 struct CompactRows {

@@ -219,6 +219,13 @@ void Trainer::Impl::PlanWork(CandidateFilter takes_part, Work& work) {
     if (stream.bandwidths.empty()) continue;
     stream.stream = &streams_.at(generation.id);
     stream.x = stream.stream->metric->Mapped(work.x, stream.inputs);
+    if (stream.x.sparse == nullptr && stream.stream->features->spec().takes_sparse_rows()) {
+      auto sparse = std::make_unique<SparseRows>();
+      if (TakeNonZeros(stream.x.dense, *sparse)) {
+        stream.x = *sparse;
+        stream.sparse = std::move(sparse);
+      }
+    }
     work.streams.push_back(std::move(stream));
   }
 }
@@ -277,13 +284,15 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   size_t bandwidths = 0;
   for (const StreamWork& stream : work.streams) bandwidths += stream.bandwidths.size();
   const size_t floats = PanelsFor(num_features) * panel_floats;
+  // Of the thread, not of the trainer: a server has few threads that learn and many models.
+  thread_local std::vector<std::vector<float>> kept_features;
   const bool keep = with_gram && bandwidths * floats <= kMostKeptFeatures;
   if (keep) {
-    if (kept_features_.size() < bandwidths) kept_features_.resize(bandwidths);
+    if (kept_features.size() < bandwidths) kept_features.resize(bandwidths);
     size_t next = 0;
     for (StreamWork& stream : work.streams) {
       for (BandwidthWork& bandwidth : stream.bandwidths) {
-        std::vector<float>& kept = kept_features_[next++];
+        std::vector<float>& kept = kept_features[next++];
         if (kept.size() < floats) kept.resize(floats);
         bandwidth.features = kept.data();
       }

@@ -90,14 +90,17 @@ class Trainer::Impl {
   struct BandwidthWork {
     double bandwidth = 1;
     std::vector<size_t> candidates;
-    float* features = nullptr;   // [panel][row][16] of all features, if they are kept
+    // [panel][row][16] of all features, if they are kept: scratch of this thread, until the next
+    // Evaluate, of whatever model.
+    float* features = nullptr;
     std::vector<double> gram;    // [rows][rows], sums
     uint64_t gram_features = 0;  // that the sums are over
     size_t gram_chunks = 0;      // chunks of features that the Gram matrix is taken from
   };
   struct StreamWork {
     const Stream* stream = nullptr;
-    std::vector<float> inputs;  // [rows][input_dim], under the metric
+    std::vector<float> inputs;           // [rows][input_dim], under the metric
+    std::unique_ptr<SparseRows> sparse;  // in place of these, if most of them are 0
     InputsView x;
     std::vector<BandwidthWork> bandwidths;
   };
@@ -271,10 +274,9 @@ class Trainer::Impl {
   std::shared_ptr<const Kernel> kernel_;
   std::map<uint64_t, Stream> streams_;                    // by generation id
   std::vector<std::unique_ptr<const UpdateRule>> rules_;  // by candidate
-  std::vector<std::vector<float>> kept_features_;         // scratch, by bandwidth
   std::unique_ptr<VarianceEstimator> variance_;           // null without a method
   Stream variance_stream_, second_stream_;
-  size_t block_rows_ = kProximalBlockRows;                // fewer in what Provisional() makes
+  size_t block_rows_ = kProximalBlockRows;  // fewer in what Provisional() makes
   mutable std::unique_ptr<Impl> provisional_;
   mutable size_t provisional_rows_ = 0;
 };

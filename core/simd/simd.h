@@ -135,7 +135,8 @@ struct FeaturePanels {
 //   4e-6 m.
 // kProduct, kRandomProduct: product over factors of fma(projection, inverse_bandwidth, lane).
 //   Relative error of each factor <= 4e-7 (m + |lane|) / |factor|. Costs `factors` projections.
-// kSketch: circular convolution over the lanes of the factors of kProduct, times 4: with c the lanes
+// kSketch: circular convolution over the lanes of the factors of kProduct, times 4: with c the
+// lanes
 //   so far, c'[l] = sum over k = 0, 1, ... of c[(l - k) mod 16] factor[k] by fused multiply-add.
 //   Error <= 1e-5 degree times the product over factors of (sum_j |x_j| inverse_bandwidth +
 //   |lanes|). Costs `factors` projections and 16 multiplications for each feature and factor.
@@ -149,6 +150,19 @@ void PanelFeatures(const FeaturePanels& panels, ConstMatrixView x, float* out);
 void Projections(const FeaturePanels& panels, ConstMatrixView x, float* out);
 void FeaturesOfProjections(const FeaturePanels& panels, const float* projections, size_t rows,
                            float* out);
+
+// Rows whose other terms are 0. Row r has values[i] at term places[i], begins[r] <= i < begins[r +
+// 1], places increasing.
+struct SparseTerms {
+  size_t rows = 0;
+  const size_t* begins = nullptr;
+  const uint32_t* places = nullptr;
+  const float* values = nullptr;
+};
+
+// Projections of rows of `terms` terms for the cost of those that are not 0: the same bits as the
+// dense rows have, places in out likewise. Same forms.
+void SparseProjections(const FeaturePanels& panels, size_t terms, const SparseTerms& x, float* out);
 
 // Sums of features times coefficients without writing the features to memory; the fused evaluation
 // loop. coefficients: [num_panels][num_outputs][16]. sums: [rows][num_outputs], overwritten with

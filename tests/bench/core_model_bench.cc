@@ -14,6 +14,7 @@
 
 #include "core/feature/feature_map.h"
 #include "core/model/feature_chunks.h"
+#include "core/model/sparse_inputs.h"
 #include "core/model/trainer.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/random.h"
@@ -166,6 +167,48 @@ void Evaluate(benchmark::State& state) {
   }
 }
 BENCHMARK(Evaluate)->UseManualTime()->ArgNames({"dim", "rows"})->ArgsProduct({{54, 123}, {1, 256}});
+
+// Scores of rows that are mostly 0, beside those of the same rows with their zeros. Gaussian
+// kernel, pairs, 8192 features that are kept.
+void EvaluateSparse(benchmark::State& state) {
+  constexpr size_t kFeatures = 8192;
+  const auto dim = static_cast<size_t>(state.range(0));
+  const auto count = static_cast<size_t>(state.range(1));
+  FeatureSpec spec;
+  spec.pairs = true;
+  FeatureCacheBudget budget(int64_t{1} << 30);
+  const auto map = MakeFeatureMap(spec, kSeed, dim, kFeatures, &budget);
+  Random random(kSeed);
+  std::vector<float> x(count * dim), coefficients(kFeatures, 1);
+  for (float& value : x) {
+    if (100 * random.Uniform() < static_cast<double>(state.range(2))) value = 1;
+  }
+  SampleBatch batch;
+  for (size_t r = 0; r < count; ++r) batch.AddDense({x.data() + r * dim, dim});
+  const SparseRows sparse = MakeSparseRows(count, [&](size_t r) { return batch.row(r); });
+  std::vector<double> sums(count);
+  double best_dense = 1e9, best = 1e9;
+  const auto time = [&](InputsView rows, double& shortest) {
+    const double start = bench::ThreadSeconds();
+    map->AddSums(rows, 1, 0, kFeatures / kPanelWidth, coefficients.data(), 1, sums.data());
+    benchmark::DoNotOptimize(sums.data());
+    const double seconds = bench::ThreadSeconds() - start;
+    shortest = std::min(shortest, seconds);
+    return seconds;
+  };
+  for (auto _ : state) {
+    time(ConstMatrixView(x.data(), count, dim), best_dense);
+    state.SetIterationTime(time(sparse, best));
+  }
+  const double cells = static_cast<double>(count) * kFeatures;
+  state.counters["ns_per_cell"] = 1e9 * best / cells;
+  state.counters["ns_per_cell_dense"] = 1e9 * best_dense / cells;
+  state.counters["times_faster"] = best_dense / best;
+}
+BENCHMARK(EvaluateSparse)
+    ->UseManualTime()
+    ->ArgNames({"dim", "rows", "percent"})
+    ->ArgsProduct({{123, 784}, {1, 256}, {2, 10, 20, 33}});
 
 // Scores of wide inputs: structured frequencies beside independent ones that are read from memory.
 // Gaussian kernel, pairs, 65 536 features, as Snapshot::Score asks for them; the least time of a

@@ -50,7 +50,8 @@ def main():
     for name in ("core_simd_bench", "core_model_bench"):
         print(f"\n## {name}\n", flush=True)
         google_rows(f"{bench}/{name}", 0.02 if args.quick else 0.2)
-    for name, arguments in (("kernel_bench", []), ("rpc_bench", ["0.3" if args.quick else "3"])):
+    for name, arguments in (("kernel_bench", []), ("rpc_bench", ["0.3" if args.quick else "3"]),
+                            ("fleet_bench", ["50"] if args.quick else [])):
         print(f"\n## {name}\n", flush=True)
         lines = subprocess.run([f"{bench}/{name}", *arguments], check=True, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True).stdout

@@ -163,6 +163,75 @@ TEST(SparseRows, ComeInRunsWithTheirCoordinates) {
   EXPECT_EQ(MakeCompactRows(batch, 5).values, (std::vector<float>{1, 1e15f}));
 }
 
+TEST(SparseRows, AreTakenFromRowsThatAreMostlyZero) {
+  constexpr size_t kCols = 100;
+  std::vector<float> x(3 * kCols);
+  x[7] = 2;
+  x[2 * kCols] = -1;
+  x[2 * kCols + 7] = 3;
+  x[2 * kCols + 99] = 4;
+  SparseRows rows;
+  ASSERT_TRUE(TakeNonZeros({x.data(), 3, kCols}, rows));
+  ASSERT_EQ(rows.runs.size(), 1u);
+  EXPECT_EQ(rows.runs[0].num_rows, 3u);
+  EXPECT_EQ(rows.runs[0].ids, (std::vector<uint64_t>{0, 7, 99}));
+  EXPECT_EQ(rows.begins, (std::vector<size_t>{0, 1, 1, 4}));
+  EXPECT_EQ(rows.places, (std::vector<uint32_t>{1, 0, 1, 2}));
+  EXPECT_EQ(rows.values, (std::vector<float>{2, -1, 3, 4}));
+  EXPECT_FALSE(TakeNonZeros({x.data(), 30, 10}, rows)) << "narrow rows gain nothing";
+  std::fill_n(x.begin(), kCols, 1.0f);
+  EXPECT_FALSE(TakeNonZeros({x.data(), 3, kCols}, rows));
+}
+
+TEST(SparseRows, OfWideInputsComeInRuns) {
+  constexpr size_t kCols = 40000, kRows = 4;
+  std::vector<float> x(kRows * kCols);
+  for (size_t i = 0; i < x.size(); i += 6) x[i] = 1;
+  SparseRows rows;
+  ASSERT_TRUE(TakeNonZeros({x.data(), kRows, kCols}, rows));
+  size_t in_runs = 0;
+  for (const SparseRows::Run& run : rows.runs) in_runs += run.num_rows;
+  EXPECT_EQ(in_runs, kRows);
+  EXPECT_GT(rows.runs.size(), 1u);
+  std::vector<float> again(x.size());
+  for (size_t r = 0, run = 0, of_run = 0; r < kRows; ++r, ++of_run) {
+    if (of_run == rows.runs[run].num_rows) ++run, of_run = 0;
+    for (size_t i = 0; i < rows.row_values(r).size(); ++i) {
+      again[r * kCols + rows.runs[run].ids[rows.row_places(r)[i]]] = rows.row_values(r)[i];
+    }
+  }
+  EXPECT_EQ(again, x);
+}
+
+// Rows that are mostly 0 are evaluated without their zeros, unless others beside them are not.
+TEST(FixedModel, ScoresRowsWithoutTheirZerosAlike) {
+  for (const std::string kernel : {"gaussian", "chi2", "polynomial"}) {
+    for (const uint32_t dimension : {100u, 0u}) {
+      ModelConfig config = Hashed("logistic", kernel);
+      config.hashed = false;
+      config.dimension = dimension;
+      FeatureCacheBudget budget(int64_t{1} << 22);  // a part of the features
+      auto trainer = MakeTrainer(config, Inline(), &budget);
+      SampleBatch rows, mixed;
+      Random random(5);
+      for (size_t i = 0; i < 240; ++i) {
+        const uint64_t word = static_cast<uint64_t>(random.Uniform() * 48) * 2;
+        const bool positive = random.Uniform() < 0.5;
+        rows.AddSparse(std::vector<uint64_t>{word, word + (positive ? 1 : 2), 99},
+                       std::vector<float>{1, 1, 0.5f});
+        rows.SetTarget(positive ? 1 : -1);
+      }
+      Feed(*trainer, config, rows, 0, rows.size());
+      for (size_t i = 0; i < 120; ++i) mixed.AppendRow(rows, i);
+      for (size_t i = 0; i < 120; ++i) mixed.AddDense(std::vector<float>(100, 0.3f));
+      std::vector<double> alone = Scores(*trainer, rows), beside = Scores(*trainer, mixed);
+      alone.resize(120);
+      beside.resize(120);
+      EXPECT_EQ(alone, beside) << kernel;
+    }
+  }
+}
+
 TEST(HashedModel, RefusesWhatNeedsADimension) {
   const auto field = [](auto change) {
     ModelConfig config;

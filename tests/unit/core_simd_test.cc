@@ -419,6 +419,36 @@ TEST(PanelFeatures, OfTwoWavesEqualThoseOfRepeatedFrequencies) {
   });
 }
 
+TEST(SparseProjections, HaveTheBitsOfDenseRows) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t dim : {1, 3, 54, 300}) {
+      for (const size_t num_panels : {1, 2, 7, 16, 19}) {
+        for (const bool in_pairs : {false, true}) {
+          const Waves waves(num_panels % 2, num_panels, dim);
+          const FeaturePanels& panels = in_pairs ? waves.pairs.view : waves.repeated.view;
+          std::vector<float> data = Numbers(5 * dim, 5), values;
+          std::vector<size_t> begins = {0};
+          std::vector<uint32_t> places;
+          for (size_t i = 0; i < data.size(); ++i) {
+            if (i < dim || i % 3 != 0) {  // the first row is empty
+              data[i] = 0;
+            } else {
+              places.push_back(static_cast<uint32_t>(i % dim));
+              values.push_back(data[i]);
+            }
+            if (i % dim == dim - 1) begins.push_back(values.size());
+          }
+          std::vector<float> expected(num_panels * 5 * kPanelWidth, 99), got = expected;
+          Projections(panels, {data.data(), 5, dim}, expected.data());
+          SparseProjections(panels, dim, {5, begins.data(), places.data(), values.data()},
+                            got.data());
+          ASSERT_EQ(Bits(got), Bits(expected)) << dim << " " << num_panels << " " << in_pairs;
+        }
+      }
+    }
+  });
+}
+
 TEST(PanelSums, OfNothingAreZero) {
   ForEachTarget([](const std::string&) {
     const float x[2] = {1, 2};
