@@ -104,5 +104,58 @@ TEST(LargeModel, RequestsAtOnceAreAnsweredAsIfAlone) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Inputs far beyond the dimension make a row costly; those beside it do not pay for it, and it does
+// not change them.
+TEST(LargeModel, AWideRowIsAnsweredBesideOthers) {
+  const auto row = [](uint64_t number, uint64_t index) {
+    v1::Sample sample;
+    v1::SparseVector& sparse = *sample.mutable_features()->mutable_sparse();
+    sparse.add_indices(number % 4);
+    sparse.add_values(1);
+    sparse.add_indices(index);
+    sparse.add_values(0.5f);
+    sample.set_value(number % 2 == 0 ? 1 : -1);
+    return sample;
+  };
+  const auto request_of = [&](uint64_t number, bool wide) {
+    v1::PredictRequest request;
+    request.set_model("m");
+    *request.add_instances() = row(number, wide ? 60000 : 5).features();
+    request.add_outputs(v1::PREDICTION_OUTPUT_SCORE);
+    return request;
+  };
+  InProcessServer server;
+  v1::ModelConfig config = LargeConfig();
+  config.mutable_input()->clear_dimension();
+  server->Create("m", config);
+  v1::UpdateRequest update;
+  update.set_model("m");
+  for (uint64_t i = 0; i < 96; ++i) *update.add_samples() = row(i, 5);
+  v1::UpdateResponse updated;
+  const grpc::Status taken = server->Update(update, &updated);
+  ASSERT_TRUE(taken.ok()) << taken.error_message();
+  server->WaitForSequence("m", 96);
+  std::vector<std::string> expected;
+  for (uint64_t i = 0; i < 8; ++i) {
+    v1::PredictResponse response;
+    ASSERT_TRUE(server->Predict(request_of(i % 4, i >= 4), &response).ok());
+    expected.push_back(response.SerializeAsString());
+  }
+  EXPECT_NE(expected[0], expected[4]);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < (t >= 6 ? 3 : 12); ++i) {
+        v1::PredictResponse response;
+        const bool wide = t >= 6;
+        const grpc::Status status = server->Predict(request_of(i % 4, wide), &response);
+        EXPECT_TRUE(status.ok()) << status.error_message();
+        EXPECT_EQ(response.SerializeAsString(), expected[i % 4 + (wide ? 4 : 0)]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 }  // namespace kernelstream::support

@@ -98,6 +98,47 @@ TEST(PoisonedPredict, ARowWhoseFeaturesOverflowIsRefusedAndLearningIsNotHarmed) 
   EXPECT_EQ(FieldOf(writer->Finish()), "samples[1].features");
 }
 
+// Squares of features that are still finite.
+TEST(PoisonedPredict, AVarianceIsAFiniteNumberOrAnError) {
+  InProcessServer server;
+  v1::ModelConfig config = SmallConfig("square");
+  config.mutable_kernel()->set_name("polynomial");
+  (*config.mutable_kernel()->mutable_parameters())["degree"] = 4;
+  config.mutable_input()->set_standardize(v1::STANDARDIZE_OFF);
+  config.mutable_variance()->set_method(v1::VARIANCE_METHOD_EXACT);
+  server->Create("m", config);
+  v1::UpdateRequest update;
+  update.set_model("m");
+  for (const v1::Sample& row : NumberedSamples(1, 176)) *update.add_samples() = row;
+  v1::UpdateResponse updated;
+  ASSERT_TRUE(server->Update(update, &updated).ok());
+  server->WaitForSequence("m", 176);
+
+  int refused = 0;
+  for (const float size : {1.0f, 1e3f, 1e6f, 1e9f, 1e12f}) {
+    v1::PredictRequest request;
+    request.set_model("m");
+    *request.add_instances() = DenseSample({size, -size}, 0).features();
+    request.add_outputs(v1::PREDICTION_OUTPUT_VALUE);
+    request.add_outputs(v1::PREDICTION_OUTPUT_VARIANCE);
+    request.add_outputs(v1::PREDICTION_OUTPUT_PREDICTION_INTERVAL);
+    v1::PredictResponse response;
+    const grpc::Status status = server->Predict(request, &response);
+    if (status.ok()) {
+      const v1::Prediction& answer = response.predictions(0);
+      EXPECT_TRUE(std::isfinite(answer.value())) << size;
+      EXPECT_TRUE(std::isfinite(answer.variance())) << size;
+      EXPECT_TRUE(std::isfinite(answer.interval().low())) << size;
+      EXPECT_TRUE(std::isfinite(answer.interval().high())) << size;
+    } else {
+      ++refused;
+      EXPECT_EQ(FieldOf(status), "instances[0]") << size;
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 5);
+}
+
 // What a request of StreamPredict can have wrong, each after a good one.
 TEST(PoisonedPredictStream, TheFirstBadRequestEndsItWithItsFieldAndEarlierOnesAreAnswered) {
   InProcessServer server;

@@ -69,6 +69,44 @@ TEST(Novelty, TheWantedFractionIsBelowTheThreshold) {
   }
 }
 
+// Models from before the default was 1024 have 0, and go on as they were.
+TEST(Novelty, KeepsTheGrowthThatItWasStoredWith) {
+  ModelConfig config = TaskConfig("novelty");
+  EXPECT_GT(config.block_features, 0u);
+  config.block_features = 0;
+  const SampleBatch rows = Ring(1000, 2, 1);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, 512);
+  const TrainerState state = trainer->Save();
+  EXPECT_LT(state.num_features, 1024u) << "as many features a step as rows";
+  auto restored = Trainer::Restore(config, state, {&Inline(), nullptr});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  Feed(*trainer, config, rows, 512, rows.size());
+  Feed(**restored, config, rows, 512, rows.size());
+  EXPECT_EQ(trainer->Save().num_features, (*restored)->Save().num_features);
+  EXPECT_EQ(Scores(*trainer, rows), Scores(**restored, rows));
+}
+
+TEST(Novelty, HasAThresholdWhereSomeRowsOverflow) {
+  ModelConfig config;
+  config.loss = {"novelty", {}};
+  config.kernel = {"polynomial", {{"degree", 4}}};
+  config.standardize = Standardize::kOff;
+  config.max_features = 512;
+  config.warmup_rows = 128;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const SampleBatch ring = Ring(2000, 2, 1);
+  SampleBatch rows;
+  for (size_t i = 0; i < ring.size(); ++i) {
+    rows.AppendRow(ring, i);
+    if (i > 200 && i % 5 == 0) rows.AddDense(std::vector<float>{1e14f, -1e14f});
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  EXPECT_TRUE(std::isfinite(trainer->MakeSnapshot()->threshold()));
+  EXPECT_NEAR(FractionBelow(*trainer, Ring(2000, 2, 2)), 0.1, 0.1);
+}
+
 // How often a row off the ring scores below one on it.
 double RankingOf(const std::vector<double>& on, const std::vector<double>& off) {
   double right = 0;
