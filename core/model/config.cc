@@ -145,7 +145,7 @@ absl::Status CompleteReplay(Task task, ModelConfig& config) {
   const bool possible = config.update_rule.name == "proximal";
   if (!replay.ratio.has_value()) {
     const bool pays = task != Task::kNovelty && task != Task::kDensityRatio;
-    replay.ratio = possible && pays ? 1 : 0;
+    replay.ratio = !possible || !pays ? 0 : task == Task::kRegression ? 3 : 1;
   }
   absl::Status status = CheckRange("replay.ratio", *replay.ratio, 0u, kMaxReplayRatio);
   status.Update(CheckRange("replay.reservoir_rows", replay.reservoir_rows, 64u, kMaxReservoirRows));

@@ -297,8 +297,9 @@ void Trainer::Impl::MakeGenerations() {
   }
   FitMemory();
   const SampleBatch known = RowsLikeThoseToCome(kRecentRows);
-  for (const Rows kind : {Rows::kKnown, Rows::kReplayed}) {
-    if (kind == Rows::kReplayed && !(*config_.replay.ratio > 0)) break;
+  // As often as the older candidates did.
+  for (uint64_t time = 0; time <= *config_.replay.ratio; ++time) {
+    const Rows kind = time == 0 ? Rows::kKnown : Rows::kReplayed;
     for (size_t i = 0; i < known.size(); i += BlockRows()) {
       Work pass;
       Update(
