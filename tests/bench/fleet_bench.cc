@@ -24,6 +24,7 @@
 #include "kernelstream/v1/online_update_service.grpc.pb.h"
 #include "server/app/server.h"
 #include "tests/bench/machine_limits.h"
+#include "tests/support/one_learner.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -115,22 +116,6 @@ struct Fleet {
   std::unique_ptr<grpc::health::v1::Health::Stub> health;
 };
 
-// One learner, nothing that reaches back.
-v1::ModelConfig Plain(uint32_t features) {
-  v1::ModelConfig config;
-  config.mutable_loss()->set_name("logistic");
-  config.mutable_kernel()->set_name("gaussian");
-  (*config.mutable_kernel()->mutable_parameters())["bandwidth"] = 1;
-  config.mutable_update_rule()->set_name("proximal");
-  (*config.mutable_update_rule()->mutable_parameters())["step_constant"] = 1;
-  config.set_input_metric(v1::INPUT_METRIC_OFF);
-  config.mutable_replay()->set_ratio(0);
-  config.set_max_features(features);
-  config.set_block_features(features);
-  config.set_warmup_rows(32);
-  return config;
-}
-
 v1::ModelConfig Defaults() {
   v1::ModelConfig config;
   config.mutable_loss()->set_name("logistic");
@@ -169,7 +154,7 @@ int RunBench(int count) {
   options.feature_cache_mib = 0;
   {
     Fleet fleet(options);
-    MeasureMemory("one learner, no replay", Plain(8192), 4096, fleet);
+    MeasureMemory("one learner, no replay", support::OneLearner(8192, 1), 4096, fleet);
     MeasureMemory("nothing but the loss", Defaults(), 4096, fleet);
     MeasureMemory("nothing but the loss", Defaults(), 20000, fleet);
     fleet.server->Stop();
@@ -179,7 +164,7 @@ int RunBench(int count) {
     Fleet fleet(options);
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < count; ++i) {
-      fleet.CreateAndLearn(absl::StrCat("m", i), Plain(256), 64);
+      fleet.CreateAndLearn(absl::StrCat("m", i), support::OneLearner(256, 1), 64);
     }
     std::printf("%d small models created, 64 rows learned by each: %.1f s\n", count,
                 SecondsSince(start));

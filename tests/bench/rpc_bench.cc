@@ -28,6 +28,7 @@
 #include "server/app/server.h"
 #include "server/hosting/training_pool.h"
 #include "tests/bench/machine_limits.h"
+#include "tests/support/one_learner.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -406,22 +407,6 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
                   "one by one", alone);
 }
 
-// A model of one learner that has all its features at once.
-v1::ModelConfig OneLearner(uint32_t features, double bandwidth) {
-  v1::ModelConfig config;
-  config.mutable_loss()->set_name("logistic");
-  config.mutable_kernel()->set_name("gaussian");
-  (*config.mutable_kernel()->mutable_parameters())["bandwidth"] = bandwidth;
-  (*config.mutable_update_rule()->mutable_parameters())["step_constant"] = 1;
-  config.mutable_update_rule()->set_name("proximal");
-  config.set_input_metric(v1::INPUT_METRIC_OFF);
-  config.mutable_replay()->set_ratio(0);
-  config.set_max_features(features);
-  config.set_block_features(features);
-  config.set_warmup_rows(64);
-  return config;
-}
-
 int RunBench(double seconds) {
   std::printf("%s dim=%u features=%u seconds=%.0f\n", bench::MachineLine().c_str(), kDim, kFeatures,
               seconds);
@@ -446,9 +431,9 @@ int RunBench(double seconds) {
   const std::vector<std::pair<const char*, v1::ModelConfig>> configs = {
       {kModel, Config()},
       {kTwin, Config()},
-      {kWide, OneLearner(kWideFeatures, 28)},
-      {kSmall, OneLearner(256, 1)},
-      {kPaced, OneLearner(kFeatures, 11)}};
+      {kWide, support::OneLearner(kWideFeatures, 28)},
+      {kSmall, support::OneLearner(256, 1)},
+      {kPaced, support::OneLearner(kFeatures, 11)}};
   for (const auto& [name, config] : configs) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);

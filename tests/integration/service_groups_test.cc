@@ -7,26 +7,14 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/one_learner.h"
 #include "tests/support/server_fixture.h"
 
 namespace kernelstream::support {
 namespace {
 
 // One row is too much work for the thread that its call came on (IsSmall).
-v1::ModelConfig LargeConfig() {
-  constexpr uint32_t kFeatures = 1 << 19;
-  v1::ModelConfig config = SmallConfig("logistic");
-  config.mutable_kernel()->set_name("gaussian");
-  (*config.mutable_kernel()->mutable_parameters())["bandwidth"] = 1;
-  config.mutable_update_rule()->set_name("proximal");
-  (*config.mutable_update_rule()->mutable_parameters())["step_constant"] = 1;
-  config.set_input_metric(v1::INPUT_METRIC_OFF);
-  config.mutable_replay()->set_ratio(0);
-  config.set_max_features(kFeatures);
-  config.set_block_features(kFeatures);
-  config.set_warmup_rows(32);
-  return config;
-}
+v1::ModelConfig LargeConfig() { return OneLearner(1 << 19, 1); }
 
 v1::PredictRequest RequestOf(uint64_t number) {
   v1::PredictRequest request;
@@ -125,9 +113,7 @@ TEST(LargeModel, AWideRowIsAnsweredBesideOthers) {
     return request;
   };
   InProcessServer server;
-  v1::ModelConfig config = LargeConfig();
-  config.mutable_input()->clear_dimension();
-  server->Create("m", config);
+  server->Create("m", LargeConfig());
   v1::UpdateRequest update;
   update.set_model("m");
   for (uint64_t i = 0; i < 96; ++i) *update.add_samples() = row(i, 5);
