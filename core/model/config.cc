@@ -26,6 +26,9 @@ constexpr double kNoveltyStepConstant = 100;
 // Scores of novelty are all alike but for what the features get wrong, so few features rank badly;
 // and with one learner, many cost little.
 constexpr uint32_t kNoveltyBlockFeatures = 1024;
+// Models with more features than this have them all after so many steps, as one with this many
+// has: features that come late have little left to learn from.
+constexpr uint32_t kFeaturesGrownByRows = 8192, kStepsUntilFull = 128;
 
 absl::Status CompleteRule(Task task, ModelConfig& config) {
   const bool step_constant_given = config.update_rule.parameters.contains("step_constant");
@@ -145,7 +148,13 @@ absl::Status CompleteReplay(Task task, ModelConfig& config) {
   const bool possible = config.update_rule.name == "proximal";
   if (!replay.ratio.has_value()) {
     const bool pays = task != Task::kNovelty && task != Task::kDensityRatio;
-    replay.ratio = !possible || !pays ? 0 : task == Task::kRegression ? 3 : 1;
+    if (!possible || !pays) {
+      replay.ratio = 0;
+    } else if (replay.order == StreamOrder::kOrdered) {
+      replay.ratio = 6;
+    } else {
+      replay.ratio = task == Task::kRegression ? 3 : 1;
+    }
   }
   absl::Status status = CheckRange("replay.ratio", *replay.ratio, 0u, kMaxReplayRatio);
   status.Update(CheckRange("replay.reservoir_rows", replay.reservoir_rows, 64u, kMaxReservoirRows));
@@ -332,11 +341,14 @@ absl::Status CompleteConfig(ModelConfig& config) {
       !s.ok()) {
     return s;
   }
-  // A model that ends when its features do, or whose features do not end, grows as others do.
-  if ((*loss)->task() == Task::kNovelty && config.update_rule.name == "proximal" &&
-      config.block_features == 0 && config.when_full == WhenFull::kKeepLearning &&
-      config.max_features != kUnlimitedFeatures) {
-    config.block_features = std::min(config.max_features, kNoveltyBlockFeatures);
+  // A model that ends when its features do, or whose features do not end, grows by its rows.
+  if (config.update_rule.name == "proximal" && config.block_features == 0 &&
+      config.when_full == WhenFull::kKeepLearning && config.max_features != kUnlimitedFeatures) {
+    if ((*loss)->task() == Task::kNovelty) {
+      config.block_features = std::min(config.max_features, kNoveltyBlockFeatures);
+    } else if (config.max_features > kFeaturesGrownByRows) {
+      config.block_features = (config.max_features + kStepsUntilFull - 1) / kStepsUntilFull;
+    }
   }
   absl::Status status = CheckRange("input.dimension", config.dimension, 0u, kMaxInputDimension);
   status.Update(CheckRange("batch_rows", config.batch_rows, 1u, kMaxBatchRows));

@@ -105,7 +105,8 @@ struct ModelConfig {
   CosineForm feature_form = CosineForm::kAuto;
   uint32_t batch_rows = 0;                        // default 64
   std::optional<double> max_batch_delay_seconds;  // default 0.020
-  // 0: as many as the batch has rows, which is the default but for novelty (CompleteConfig).
+  // 0: as many as the batch has rows, which is the default but for novelty and for more than 8192
+  // features (CompleteConfig).
   uint32_t block_features = 0;
   uint32_t max_features = 0;  // default 8192; kUnlimitedFeatures: as memory_mib allows
   // Most memory of the coefficients of all candidates; what does not fit is not grown, or not

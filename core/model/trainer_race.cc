@@ -297,8 +297,9 @@ void Trainer::Impl::MakeGenerations() {
   }
   FitMemory();
   const SampleBatch known = RowsLikeThoseToCome(kRecentRows);
-  // As often as the older candidates did.
-  for (uint64_t time = 0; time <= *config_.replay.ratio; ++time) {
+  // As often as the older candidates did; the rows of an ordered stream are too few for that.
+  const uint64_t again = is_ordered() ? 1 : *config_.replay.ratio;
+  for (uint64_t time = 0; time <= again; ++time) {
     const Rows kind = time == 0 ? Rows::kKnown : Rows::kReplayed;
     for (size_t i = 0; i < known.size(); i += BlockRows()) {
       Work pass;

@@ -1,7 +1,7 @@
 // Held-out errors after one pass, of models created with nothing but their loss. Prints one line
 // per data set: mean and spread over seeds, beside the bar this project sets itself.
 //   KERNELSTREAM_DATA=FOLDER accuracy_table [--seeds=3] [--features=8192] [--threads=2]
-//                                           [--batch_rows=64] [--block_features=N] [--replay=1]
+//                                           [--batch_rows=64] [--block_features=N] [--replay=N]
 //                                           [--sorted] [--trace] [NAME...]
 // --sorted: the training rows come sorted by label, and the model is told so.
 // Exit status 1 if a bar is missed.
@@ -184,7 +184,6 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
   config.batch_rows = overrides.batch_rows;
   config.block_features = overrides.block_features;
   config.replay.ratio = overrides.replay;
-  if (problem.sorted && !overrides.replay.has_value()) config.replay.ratio = 3;
   if (sorted) config.replay.order = StreamOrder::kOrdered;
   if (const absl::Status status = CompleteConfig(config); !status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
