@@ -112,8 +112,10 @@ class HostedModel final : public Runnable,
   // learned, and only then is its phase kFrozen.
   void Append(AppendRequest request, AppendCallback callback);
   // Calls back once a batch of this size would have room, or at once if the model takes no rows
-  // (Append says why).
+  // (Append says why). Whoever was called back either appends or calls PassSpaceOn: others wait
+  // behind the room that was kept for it.
   void WaitForSpace(uint64_t rows, uint64_t bytes, absl::AnyInvocable<void()> callback);
+  void PassSpaceOn() { GiveBack(0, 0); }
 
   using PositionCallback = absl::AnyInvocable<void(absl::StatusOr<ProducerPosition>)>;
   // Where the producer stands, everything that was appended before this call included.

@@ -238,18 +238,24 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   void AppendBatch() {
     BatchShape shape;
     auto append = BuildAppend(shape);
-    if (!append.ok()) return Fail(append.status());
+    if (!append.ok()) {
+      model_->PassSpaceOn();
+      return Fail(append.status());
+    }
     const uint64_t rows = append->rows.size();
     const uint64_t bytes = append->rows.bytes();
     const uint64_t next_number = shape.first_number + shape.rows.count;
-    uint64_t id = 0;
+    std::optional<uint64_t> reserved;
     {
       absl::MutexLock lock(&mutex_);
-      if (finished_) return;
-      appending_ = true;
-      id = next_slot_++;
-      slots_.push_back({.id = id, .answer = std::nullopt});
+      if (!finished_) {
+        appending_ = true;
+        reserved = next_slot_++;
+        slots_.push_back({.id = *reserved, .answer = std::nullopt});
+      }
     }
+    if (!reserved.has_value()) return model_->PassSpaceOn();
+    const uint64_t id = *reserved;
     // A full queue says so before Append returns; what comes later is the batch's fate.
     struct Attempt {
       absl::Mutex mutex;

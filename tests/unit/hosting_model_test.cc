@@ -320,6 +320,24 @@ TEST(HostedModel, FullQueueRefusesAndLosesNothingAcknowledged) {
   EXPECT_EQ(model->snapshot()->sequence(), 24u);
 }
 
+// A stream that waits for room may be cancelled by the time there is some.
+TEST(HostedModel, SpaceThatNobodyTakesGoesToTheNext) {
+  MemoryStore store;
+  HostingOptions options;
+  options.max_pending_rows = 6;  // of 8
+  Host host(&store, options);
+  const auto model = host.Create("m");
+  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, 5)).ok());
+  absl::Notification first, second;
+  model->WaitForSpace(4, 100, [&first] { first.Notify(); });
+  model->WaitForSpace(4, 100, [&second] { second.Notify(); });
+  first.WaitForNotification();
+  EXPECT_FALSE(second.HasBeenNotified()) << "there is room for one";
+  model->PassSpaceOn();
+  second.WaitForNotification();
+  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(6, 4)).ok());
+}
+
 // Rows so large, or a queue so small, that it is full before a mini-batch is: time stands still
 // here, so nothing else cuts.
 TEST(HostedModel, FullQueueWithLessThanAMiniBatchIsCutAtOnce) {
