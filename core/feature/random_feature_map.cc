@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/feature/draws.h"
+#include "core/feature/scratch.h"
 
 namespace kernelstream {
 namespace {
@@ -13,13 +14,7 @@ namespace {
 // still in the caches.
 constexpr size_t kScratchFloats = size_t{1} << 18;
 
-// Memory of this thread, at least `size` long; good until the next call with the same `buffer`.
-template <typename T>
-std::span<T> Grow(std::vector<T>& buffer, size_t size) {
-  if (buffer.size() < size) buffer.resize(size);
-  return {buffer.data(), size};
-}
-
+// Memory of this thread, good until the next call.
 std::span<float> ThreadFrequencies(size_t size) {
   thread_local std::vector<float> buffer;
   return Grow(buffer, size);

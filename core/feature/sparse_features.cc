@@ -7,14 +7,10 @@
 #include <vector>
 
 #include "core/feature/random_feature_map.h"
+#include "core/feature/scratch.h"
 
 namespace kernelstream {
 namespace {
-
-std::span<float> Grow(std::vector<float>& buffer, size_t size) {
-  if (buffer.size() < size) buffer.resize(size);
-  return {buffer.data(), size};
-}
 
 // Copies the frequencies at `places` of num_lists lists, each [size][16], to out, each
 // [places.size()][16].

@@ -79,10 +79,9 @@ void Snapshot::TakeInputs(const SampleBatch& rows, size_t first, size_t count, s
   for (size_t i = 0; i < count; ++i) {
     scaling_->Apply(rows.row(first + i), dimension, out.scaled.data() + i * dimension);
   }
-  out.x = metric.Mapped(ConstMatrixView(out.scaled.data(), count, dimension), out.mapped);
-  if (features_->spec().takes_sparse_rows() && TakeNonZeros(out.x.dense, out.sparse)) {
-    out.x = out.sparse;
-  }
+  out.x =
+      WithoutZeros(metric.Mapped(ConstMatrixView(out.scaled.data(), count, dimension), out.mapped),
+                   features_->spec(), out.sparse);
 }
 
 void Snapshot::Score(const SampleBatch& rows, Executor& executor, double* out) const {

@@ -106,6 +106,11 @@ bool TakeNonZeros(ConstMatrixView x, SparseRows& rows) {
   return true;
 }
 
+InputsView WithoutZeros(InputsView x, const FeatureSpec& spec, SparseRows& memory) {
+  const bool can = x.sparse == nullptr && spec.takes_sparse_rows();
+  return can && TakeNonZeros(x.dense, memory) ? InputsView(memory) : x;
+}
+
 CompactRows MakeCompactRows(const SampleBatch& rows, size_t max_values) {
   SparseRows sparse;
   Ids ids;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/feature_spec.h"
 #include "core/base/inputs_view.h"
 #include "core/model/sample_batch.h"
 
@@ -18,6 +19,9 @@ SparseRows MakeSparseRows(size_t count, absl::FunctionRef<RowView(size_t)> row);
 // The rows of x without their zeros, if that is worth it: few of the values are not 0. Else false,
 // and `rows` has no meaning. Finite values.
 bool TakeNonZeros(ConstMatrixView x, SparseRows& rows);
+// Rows for features of `spec`: x itself, or in `memory` without their zeros where these features
+// can be made so and it is worth it.
+InputsView WithoutZeros(InputsView x, const FeatureSpec& spec, SparseRows& memory);
 
 // Rows as a matrix of the coordinates that occur in them, in increasing order.
 struct CompactRows {

@@ -218,14 +218,9 @@ void Trainer::Impl::PlanWork(CandidateFilter takes_part, Work& work) {
     }
     if (stream.bandwidths.empty()) continue;
     stream.stream = &streams_.at(generation.id);
-    stream.x = stream.stream->metric->Mapped(work.x, stream.inputs);
-    if (stream.x.sparse == nullptr && stream.stream->features->spec().takes_sparse_rows()) {
-      auto sparse = std::make_unique<SparseRows>();
-      if (TakeNonZeros(stream.x.dense, *sparse)) {
-        stream.x = *sparse;
-        stream.sparse = std::move(sparse);
-      }
-    }
+    stream.sparse = std::make_unique<SparseRows>();
+    stream.x = WithoutZeros(stream.stream->metric->Mapped(work.x, stream.inputs),
+                            stream.stream->features->spec(), *stream.sparse);
     work.streams.push_back(std::move(stream));
   }
 }

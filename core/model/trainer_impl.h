@@ -100,7 +100,7 @@ class Trainer::Impl {
   struct StreamWork {
     const Stream* stream = nullptr;
     std::vector<float> inputs;           // [rows][input_dim], under the metric
-    std::unique_ptr<SparseRows> sparse;  // in place of these, if most of them are 0
+    std::unique_ptr<SparseRows> sparse;  // what x is in their place if most of them are 0
     InputsView x;
     std::vector<BandwidthWork> bandwidths;
   };

@@ -131,9 +131,9 @@ TEST(LargeModel, AWideRowIsAnsweredBesideOthers) {
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
-      for (uint64_t i = 0; i < (t >= 6 ? 3 : 12); ++i) {
+      const bool wide = t >= 6;
+      for (uint64_t i = 0; i < (wide ? 3 : 12); ++i) {
         v1::PredictResponse response;
-        const bool wide = t >= 6;
         const grpc::Status status = server->Predict(request_of(i % 4, wide), &response);
         EXPECT_TRUE(status.ok()) << status.error_message();
         EXPECT_EQ(response.SerializeAsString(), expected[i % 4 + (wide ? 4 : 0)]);

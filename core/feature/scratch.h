@@ -1,0 +1,21 @@
+// Memory that a thread keeps between calls.
+#ifndef KERNELSTREAM_CORE_FEATURE_SCRATCH_H_
+#define KERNELSTREAM_CORE_FEATURE_SCRATCH_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace kernelstream {
+
+// The first `size` values of a buffer that grows to hold them and never shrinks. They are whatever
+// was there.
+template <typename T>
+std::span<T> Grow(std::vector<T>& buffer, size_t size) {
+  if (buffer.size() < size) buffer.resize(size);
+  return {buffer.data(), size};
+}
+
+}  // namespace kernelstream
+
+#endif  // KERNELSTREAM_CORE_FEATURE_SCRATCH_H_
