@@ -31,13 +31,22 @@ def protos(root):
     return sorted(p.relative_to(root) for p in (root / "proto/kernelstream/v1").glob("*.proto"))
 
 
+def imports(interpreter, modules):
+    return subprocess.run([interpreter, "-c", f"import {modules}"], capture_output=True, check=False).returncode == 0
+
+
 def python_tour(root, directory, address):
-    probe = "import grpc, grpc_tools.protoc, google.rpc.status_pb2"
-    if subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False).returncode != 0:
-        raise Missing(f"{sys.executable} lacks grpcio, grpcio-tools or googleapis-common-protos")
-    run([sys.executable, "-m", "grpc_tools.protoc", "-I", "proto", f"--python_out={directory}",
-         f"--grpc_python_out={directory}", *protos(root)], cwd=root)
-    return run([sys.executable, "-B", "client/examples/python/quickstart.py", address], cwd=root,
+    # The interpreter that runs the tests may be another than Debian's, which has Debian's packages.
+    interpreters = [name for name in (sys.executable, "/usr/bin/python3") if shutil.which(name) is not None]
+    interpreter = next((name for name in interpreters if imports(name, "grpc, google.protobuf")), None)
+    if interpreter is None:
+        raise Missing(f"neither of {', '.join(interpreters)} has grpcio and protobuf (Debian: python3-grpcio)")
+    plugin = shutil.which("grpc_python_plugin")
+    if plugin is None or shutil.which("protoc") is None:
+        raise Missing("PATH lacks protoc or grpc_python_plugin (Debian: protobuf-compiler-grpc)")
+    run(["protoc", "-I", "proto", f"--plugin=protoc-gen-grpc_python={plugin}", f"--python_out={directory}",
+         f"--grpc_python_out={directory}", *protos(root), "proto/google/rpc/status.proto"], cwd=root)
+    return run([interpreter, "-B", "client/examples/python/quickstart.py", address], cwd=root,
                environment=dict(os.environ, PYTHONPATH=str(directory)))
 
 
@@ -47,7 +56,8 @@ def go_tour(root, directory, address):
         raise Missing(f"PATH lacks {', '.join(lacking)}")
     run(["protoc", "-I", "proto", f"--go_out={directory}", f"--go-grpc_out={directory}", *protos(root)], cwd=root)
     shutil.copy(root / "client/examples/go/main.go", directory)
-    offline = dict(os.environ, GOPROXY="off", GOFLAGS="-mod=mod", GONOSUMDB="*", GONOSUMCHECK="1")
+    cache = subprocess.run(["go", "env", "GOMODCACHE"], capture_output=True, check=True, text=True).stdout.strip()
+    offline = dict(os.environ, GOPROXY=f"file://{cache}/cache/download", GOSUMDB="off", GOFLAGS="-mod=mod")
     run(["go", "mod", "init", "quickstart"], cwd=directory, environment=offline)
     try:
         run(["go", "mod", "tidy"], cwd=directory, environment=offline)
