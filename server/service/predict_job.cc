@@ -30,7 +30,12 @@ absl::Status TooManyPredictions() {
 template <typename Request, typename Response>
 PredictJob<Request, Response>::PredictJob(const ServiceContext& context, absl::Time deadline,
                                           Done done)
-    : context_(context), begin_(absl::Now()), deadline_(deadline), done_(std::move(done)) {}
+    : context_(context),
+      begin_(absl::Now()),
+      deadline_(deadline),
+      arena_(first_block_, sizeof(first_block_)),
+      request_(*google::protobuf::Arena::CreateMessage<Request>(&arena_)),
+      done_(std::move(done)) {}
 
 template <typename Request, typename Response>
 void PredictJob<Request, Response>::Start(const grpc::ByteBuffer& bytes) {
@@ -216,7 +221,7 @@ void PredictJob<Request, Response>::Write(std::span<const double> scores, Execut
       UncertaintyOf(*snapshot_, rows_.rows, outputs_, executor);
   const auto bad = FirstOverflow(scores, snapshot_->num_outputs(), uncertainty);
   if (bad.has_value()) return End(Overflow(*model_, rows_, "instances", *bad));
-  Response response;
+  Response& response = *google::protobuf::Arena::CreateMessage<Response>(&arena_);
   PredictionsToWire(*snapshot_, rows_, scores, uncertainty, outputs_, &response);
   response.set_model_uid(UidText(model_->uid()));
   model_->metrics().Predicted(rows_.count, begun - begin_, absl::Now() - begun);

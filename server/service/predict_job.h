@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/model/snapshot.h"
+#include "google/protobuf/arena.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "kernelstream/v1/prediction_service.pb.h"
@@ -69,7 +70,10 @@ class PredictJob final : public GroupedRequest,
 
   // One thread at a time.
   grpc::ByteBuffer bytes_;
-  Request request_;
+  // Request and answer. The first block is part of the job: a small call allocates nothing for them.
+  alignas(8) char first_block_[2048];
+  google::protobuf::Arena arena_;
+  Request& request_;
   std::shared_ptr<HostedModel> model_;
   Ref<Snapshot> snapshot_;
   OutputMask outputs_;

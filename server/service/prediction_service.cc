@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/field_error.h"
+#include "google/protobuf/arena.h"
 #include "server/service/predict_job.h"
 #include "server/service/predict_stream.h"
 #include "server/service/scoring.h"
@@ -98,7 +99,8 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
 
   void OnReadDone(bool ok) override {
     if (!ok) return Complete();
-    v1::EvaluateRequest request;
+    google::protobuf::Arena arena;  // one block for the messages of many rows
+    auto& request = *google::protobuf::Arena::CreateMessage<v1::EvaluateRequest>(&arena);
     std::vector<uint64_t> bad_labels;
     absl::Status status = ParseMessage(buffer_, context_.max_message_bytes, &request, &bad_labels);
     buffer_.Clear();

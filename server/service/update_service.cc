@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
+#include "google/protobuf/arena.h"
 #include "server/service/append_wire.h"
 #include "server/service/status_mapping.h"
 #include "server/service/update_stream.h"
@@ -88,7 +89,8 @@ grpc::ServerUnaryReactor* UpdateServiceImpl::Update(grpc::CallbackServerContext*
                                                     const grpc::ByteBuffer* bytes,
                                                     grpc::ByteBuffer* response) {
   const UnaryReply reply(update_, call, response);
-  v1::UpdateRequest request;
+  google::protobuf::Arena arena;  // one block for the messages of many rows
+  v1::UpdateRequest& request = *google::protobuf::Arena::CreateMessage<v1::UpdateRequest>(&arena);
   std::vector<uint64_t> bad_labels;
   absl::Status status = ParseMessage(*bytes, context_.max_message_bytes, &request, &bad_labels);
   std::shared_ptr<HostedModel> model;

@@ -15,7 +15,7 @@
 #include "core/feature/feature_map.h"
 #include "core/model/feature_chunks.h"
 #include "core/model/sparse_inputs.h"
-#include "core/model/trainer.h"
+#include "tests/bench/grown_model.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/random.h"
 #include "tests/support/thread_executor.h"
@@ -23,77 +23,29 @@
 namespace kernelstream {
 namespace {
 
-constexpr uint64_t kSeed = 42;
+using bench::GrownModel;
+
+constexpr uint64_t kSeed = bench::kModelSeed;
 constexpr double kCosineFlops = 14;
-constexpr uint32_t kBatchRows = 64;
+constexpr uint32_t kBatchRows = bench::kModelBatchRows;
 
 double Peak() {
   static const double peak = bench::PeakFlops(ActiveSimdTarget());
   return peak;
 }
 
-SampleBatch Rows(size_t count, size_t dim, size_t labels) {
-  SampleBatch rows;
-  Random random(kSeed);
-  for (size_t i = 0; i < count; ++i) {
-    float* x = rows.AddDense(dim);
-    for (size_t j = 0; j < dim; ++j) x[j] = static_cast<float>(random.Normal());
-    if (labels > 2) {
-      rows.SetLabel(std::to_string(i % labels));
-    } else {
-      rows.SetTarget(x[0] > 0 ? 1 : -1);
-    }
-  }
-  return rows;
-}
-
-// A model that has all its features.
-struct Grown {
-  // bandwidths x step_constants candidates without a learned metric.
-  Grown(size_t dim, size_t labels, uint32_t features, Executor& executor, size_t bandwidths = 1,
-        size_t step_constants = 1)
-      : rows(Rows(std::max<size_t>(1024, labels), dim, labels)) {
-    config.loss.name = labels > 2 ? "softmax" : "logistic";
-    config.max_labels = static_cast<uint32_t>(std::max<size_t>(labels, 1000));
-    config.max_features = config.block_features = features;
-    config.batch_rows = kBatchRows;
-    config.seed = kSeed;
-    config.replay.ratio = 0;
-    if (bandwidths > 0) {
-      config.candidates.bandwidth_scales = {0.125, 0.25, 0.5, 1, 2};
-      config.candidates.bandwidth_scales.resize(bandwidths);
-      config.candidates.step_constants = {0.1, 0.3, 1, 3};
-      config.candidates.step_constants.resize(step_constants);
-      config.input_metric = InputMetric::kOff;
-    }
-    if (!CompleteConfig(config).ok()) std::abort();
-    trainer = *Trainer::Create(config, {&executor, &budget});
-    Learn(rows.size() / kBatchRows);
-  }
-  void Learn(size_t steps) {
-    for (size_t i = 0; i < steps; ++i) {
-      const size_t first = kBatchRows * (next++ % (rows.size() / kBatchRows));
-      trainer->Step(rows, first, kBatchRows, next * kBatchRows);
-    }
-  }
-  FeatureCacheBudget budget{int64_t{2} << 30};
-  ModelConfig config;
-  SampleBatch rows;
-  std::unique_ptr<Trainer> trainer;
-  size_t next = 0;
-};
-
 void TrainingStep(benchmark::State& state) {
   const auto dim = static_cast<size_t>(state.range(0));
   const auto labels = static_cast<size_t>(state.range(1));
   const auto features = static_cast<uint32_t>(state.range(2));
   InlineExecutor executor;
-  Grown model(dim, labels, features, executor);
+  GrownModel model({.dim = dim, .labels = labels, .features = features}, executor);
   const double outputs = labels > 2 ? static_cast<double>(labels) : 1;
   const double b = kBatchRows;
-  const double flops = b * features * (2.0 * static_cast<double>(dim) + kCosineFlops) +  // features
-                       b * (b + 1) * features +                                          // Gram
-                       b * features * 2 * outputs * 3;  // scores twice, update
+  const double flops =
+      b * features * (static_cast<double>(dim) + kCosineFlops) +  // features in pairs
+      b * (b + 1) * features +                                    // Gram
+      b * features * 2 * outputs * 3;                             // scores twice, update
   double best = 1e9;
   for (auto _ : state) {
     const double start = bench::ThreadSeconds();
@@ -119,9 +71,11 @@ BENCHMARK(TrainingStep)
 void TrainingRace(benchmark::State& state) {
   InlineExecutor executor;
   const auto dim = static_cast<size_t>(state.range(0));
-  Grown one(dim, 2, 8192, executor);
-  Grown race(dim, 2, 8192, executor, static_cast<size_t>(state.range(1)),
-             static_cast<size_t>(state.range(2)));
+  GrownModel one({.dim = dim}, executor);
+  GrownModel race({.dim = dim,
+                   .bandwidths = static_cast<size_t>(state.range(1)),
+                   .step_constants = static_cast<size_t>(state.range(2))},
+                  executor);
   double best_one = 1e9, best = 1e9;
   for (auto _ : state) {
     const double start = bench::ThreadSeconds();
@@ -146,7 +100,7 @@ void Evaluate(benchmark::State& state) {
   const auto dim = static_cast<size_t>(state.range(0));
   const auto count = static_cast<size_t>(state.range(1));
   InlineExecutor executor;
-  Grown model(dim, 2, 8192, executor);
+  GrownModel model({.dim = dim}, executor);
   const Ref<Snapshot> snapshot = model.trainer->MakeSnapshot();
   SampleBatch rows;
   for (size_t i = 0; i < count; ++i) rows.AppendRow(model.rows, i);
@@ -163,7 +117,7 @@ void Evaluate(benchmark::State& state) {
   state.counters["rows_per_s"] = static_cast<double>(count) / best;
   if (Peak() > 0) {
     state.counters["of_limit"] =
-        cells * (2.0 * static_cast<double>(dim) + kCosineFlops + 2) / Peak() / best;
+        cells * (static_cast<double>(dim) + kCosineFlops + 2) / Peak() / best;
   }
 }
 BENCHMARK(Evaluate)->UseManualTime()->ArgNames({"dim", "rows"})->ArgsProduct({{54, 123}, {1, 256}});
@@ -261,7 +215,8 @@ BENCHMARK(EvaluateWide)
 void MakeSnapshot(benchmark::State& state) {
   const auto labels = static_cast<size_t>(state.range(0));
   InlineExecutor executor;
-  Grown model(16, labels, static_cast<uint32_t>(state.range(1)), executor);
+  GrownModel model({.dim = 16, .labels = labels, .features = static_cast<uint32_t>(state.range(1))},
+                   executor);
   const double bytes =
       static_cast<double>(state.range(1)) * (labels > 2 ? static_cast<double>(labels) : 1) * 4;
   double best = 1e9;

@@ -1,0 +1,262 @@
+// What the core has to reach, each beside what it reaches: lines for run.py's table. One thread
+// unless said; medians of CPU time. The least time of a row and a feature is its share of the
+// projection at the measured multiply-add peak (terms of a frequency; in pairs two features share
+// one) and a cosine, measured alone from cache to cache in this run.
+//   bars_bench
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/published_cell.h"
+#include "core/feature/feature_map.h"
+#include "core/simd/simd.h"
+#include "tests/bench/bars.h"
+#include "tests/bench/grown_model.h"
+#include "tests/bench/machine_limits.h"
+#include "tests/support/thread_executor.h"
+
+namespace kernelstream::bench {
+namespace {
+
+constexpr uint32_t kFeatures = 8192;
+
+InlineExecutor one_thread;
+
+struct Limits {
+  double peak = 0;    // operations per second, a fused multiply-add being two
+  double cosine = 0;  // seconds for one of a pair
+};
+
+double CosineSeconds() {
+  constexpr size_t kRows = 64, kPanels = 4;
+  std::vector<float> projections(kPanels * kRows * kPanelWidth), phases(kPanels * kPanelWidth);
+  for (size_t i = 0; i < projections.size(); ++i)
+    projections[i] = 1e-3f * static_cast<float>(i % 997);
+  std::vector<float> out(projections.size());
+  const FeaturePanels panels = {.phases = phases.data(), .num_panels = kPanels, .waves = 2};
+  constexpr int kCalls = 100;
+  const std::vector<double> times = TimesOf([&] {
+    for (int i = 0; i < kCalls; ++i)
+      FeaturesOfProjections(panels, projections.data(), kRows, out.data());
+  });
+  return Median(times) / kCalls / static_cast<double>(out.size());
+}
+
+// Operations of the projections for one feature in pairs, as default models have them.
+double ProjectionFlops(size_t dim) { return static_cast<double>(dim); }
+
+std::string Dim(size_t dim) { return absl::StrCat("dim ", dim); }
+
+// Of a snapshot's scores.
+std::vector<double> EvaluationTimes(const Snapshot& snapshot, const SampleBatch& rows) {
+  std::vector<double> scores(rows.size());
+  return TimesOf([&] { snapshot.Score(rows, one_thread, scores.data()); });
+}
+
+double WallSeconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Evaluation(const Limits& limits) {
+  constexpr size_t kRows = 256;
+  for (const size_t dim : {16, 54, 123, 784}) {
+    const SampleBatch rows = NormalRows(kRows, dim, 2);
+    GrownModel kept({.dim = dim}, one_thread);
+    const Ref<Snapshot> snapshot = kept.trainer->MakeSnapshot();
+    const std::vector<double> times = EvaluationTimes(*snapshot, rows);
+    const double limit =
+        kRows * double{kFeatures} * ((ProjectionFlops(dim) + 2) / limits.peak + limits.cosine);
+    Print({1, absl::StrCat("evaluation, 256 rows, 8192 features, ", Dim(dim)),
+           limit / Median(times), Spread(times), "of limit", true, 0.8});
+    if (dim == 54 || dim == 784) {
+      std::vector<double> ratios;
+      const SampleBatch many = NormalRows(2048, dim, 2);
+      std::vector<double> scores(many.size());
+      ThreadExecutor two_threads(2);
+      for (int i = 0; i < 9; ++i) {
+        const double one = WallSeconds([&] { snapshot->Score(many, one_thread, scores.data()); });
+        const double two = WallSeconds([&] { snapshot->Score(many, two_threads, scores.data()); });
+        ratios.push_back(one / two);
+      }
+      Print({2, absl::StrCat("the same, 2048 rows, two threads, ", Dim(dim)), Median(ratios),
+             Spread(ratios), "x one", true, 1.9});
+      GrownModel drawn({.dim = dim, .cache_bytes = 0}, one_thread);
+      const std::vector<double> without = EvaluationTimes(*drawn.trainer->MakeSnapshot(), rows);
+      Print({4, absl::StrCat("evaluation without cache, 256 rows, ", Dim(dim)),
+             Median(times) / Median(without), Spread(without), "of kept", true, 0.6});
+    }
+  }
+  constexpr size_t kNarrowRows = 1024;
+  GrownModel narrow({.dim = 2}, one_thread);
+  const std::vector<double> times =
+      EvaluationTimes(*narrow.trainer->MakeSnapshot(), NormalRows(kNarrowRows, 2, 2));
+  Print({3, "evaluation, 1024 rows, 8192 features, dim 2",
+         1e9 * Median(times) / (kNarrowRows * double{kFeatures}), Spread(times),
+         "ns per row x feature", false, 0.35});
+}
+
+void Sampling() {
+  constexpr size_t kDim = 54, kPanels = kFeatures / kPanelWidth;
+  std::vector<float> out(kFeatures * kDim);
+  const std::vector<double> normal = TimesOf(
+      [&] { SampleFrequencies(SpectralLaw::kNormal, kModelSeed, 0, kPanels, kDim, out.data()); });
+  const std::vector<double> words =
+      TimesOf([&] { SamplePhases(kModelSeed, 0, kPanels * kDim, out.data()); });
+  // A block of Philox has four words and phases take one of them.
+  const double word = Median(words) / (4.0 * kFeatures * kDim);
+  const double number = Median(normal) / (double{kFeatures} * kDim);
+  Print({5,
+         absl::StrCat("a Gaussian frequency (", absl::SixDigits(1e9 * number),
+                      " ns) beside a word of Philox (", absl::SixDigits(1e9 * word), " ns)"),
+         number / word, Spread(normal), "x", false, 2.5});
+}
+
+void Wide() {
+  constexpr size_t kDim = 784;
+  constexpr uint32_t kWideFeatures = 65536;
+  std::vector<float> coefficients(kWideFeatures, 1e-3f);
+  const SampleBatch batch = NormalRows(1, kDim, 2);
+  const RowView row = batch.row(0);
+  FeatureCacheBudget budget(int64_t{1} << 30);
+  const auto times_of = [&](Sampler sampler, int64_t& bytes) {
+    FeatureSpec spec;
+    spec.pairs = true;
+    spec.sampler = sampler;
+    const auto map = MakeFeatureMap(spec, kModelSeed, kDim, kWideFeatures, &budget);
+    double sum = 0;
+    auto times = TimesOf([&] {
+      map->AddSums(ConstMatrixView(row.values.data(), 1, kDim), 1.0f / 28, 0,
+                   kWideFeatures / kPanelWidth, coefficients.data(), 1, &sum);
+    });
+    bytes = map->cached_bytes();
+    return times;
+  };
+  int64_t bytes = 0, structured_bytes = 0;
+  const std::vector<double> times = times_of(Sampler::kIid, bytes);
+  const std::vector<double> structured = times_of(Sampler::kStructured, structured_bytes);
+  const double reading = static_cast<double>(bytes) / ReadBandwidth(static_cast<size_t>(bytes));
+  Print({6, "one row, dim 784, 65536 features in memory", reading / Median(times), Spread(times),
+         "of read bandwidth", true, 0.75});
+  Print({6, "the same with the structured sampler", Median(times) / Median(structured),
+         Spread(structured), "x as quick", true, 8});
+}
+
+struct Counted final : RefCounted {};
+
+void Publication() {
+  PublishedCell<Counted> cell(Ref<Counted>::Adopt(new Counted));
+  constexpr int kReads = 1000;
+  const auto read = [&] {
+    for (int i = 0; i < kReads; ++i) {
+      const Ref<Counted> held = cell.Get();
+      asm volatile("" : : "g"(&held) : "memory");
+    }
+  };
+  const std::vector<double> alone = TimesOf(read);
+  Print({12, "a reader gets hold of the snapshot", 1e6 * Median(alone) / kReads, 0, "us", false,
+         0.1});
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop) {
+      cell.Set(Ref<Counted>::Adopt(new Counted));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const std::vector<double> busy = TimesOf(read);
+  stop = true;
+  writer.join();
+  Print({12, "the same while one is published each ms", 1e6 * Median(busy) / kReads, 0, "us", false,
+         0.1});
+  for (const auto& [labels, features] : {std::pair<size_t, uint32_t>{2, 65536}, {10, 65536}}) {
+    GrownModel model({.dim = 16, .labels = labels, .features = features}, one_thread);
+    const std::vector<double> times =
+        TimesOf([&] { const Ref<Snapshot> made = model.trainer->MakeSnapshot(); });
+    const size_t floats = features * (labels > 2 ? labels : 1);
+    const std::vector<float> from(floats, 1);
+    std::vector<float> to(floats);
+    const std::vector<double> copies = TimesOf([&] {
+      std::memcpy(to.data(), from.data(), floats * sizeof(float));
+      asm volatile("" : : "g"(to.data()) : "memory");
+    });
+    Print({12,
+           absl::StrCat("publishing ", features, " x ", labels > 2 ? labels : 1, " coefficients"),
+           Median(copies) / Median(times), Spread(times), "of copying", true, 0.7});
+  }
+}
+
+void Training(const Limits& limits) {
+  constexpr size_t kDim = 54;
+  constexpr double kRows = kModelBatchRows;
+  for (const size_t bandwidths : {size_t{1}, size_t{5}}) {
+    GrownModel model({.dim = kDim, .bandwidths = bandwidths}, one_thread);
+    const std::vector<double> times = TimesOf([&] { model.Learn(1); });
+    const double flops =
+        kRows * kFeatures * ProjectionFlops(kDim) + static_cast<double>(bandwidths) * kFeatures *
+                                                        (kRows * (kRows + 1) +  // Gram
+                                                         3 * 2 * kRows);  // two scores, update
+    const double limit =
+        flops / limits.peak + static_cast<double>(bandwidths) * kRows * kFeatures * limits.cosine;
+    Print({14,
+           absl::StrCat("training step, dim 54, 64 rows, 8192 features, ", bandwidths,
+                        bandwidths == 1 ? " bandwidth" : " bandwidths"),
+           limit / Median(times), Spread(times), "of limit", true, 0.65});
+  }
+}
+
+// Time for a row and a feature, the largest number of features beside the smallest.
+void Growth() {
+  constexpr size_t kDim = 54, kRows = 256;
+  constexpr uint32_t kFew = 1 << 10, kMany = 1 << 18;
+  const SampleBatch rows = NormalRows(kRows, kDim, 2);
+  double evaluation[2], training[2];
+  std::string evaluated, trained;
+  int i = 0;
+  for (uint32_t features = kFew; features <= kMany; features *= 4) {
+    GrownModel model({.dim = kDim, .features = features}, one_thread);
+    const Ref<Snapshot> snapshot = model.trainer->MakeSnapshot();
+    const double cost = 1e9 / features;
+    const double read = cost * Median(EvaluationTimes(*snapshot, rows)) / kRows;
+    const double learn = cost * Median(TimesOf([&] { model.Learn(1); })) / kModelBatchRows;
+    std::printf("%8u features: evaluation %.3f, training %.3f ns per row x feature\n", features,
+                read, learn);
+    if (features == kFew) i = 0;
+    if (features == kMany) i = 1;
+    if (features == kFew || features == kMany) evaluation[i] = read, training[i] = learn;
+  }
+  Print({15, "evaluation of a row, per feature, 2^18 beside 2^10 features",
+         evaluation[1] / evaluation[0], 0, "x", false, 1.05});
+  Print({15, "training of a row, per feature, 2^18 beside 2^10 features", training[1] / training[0],
+         0, "x", false, 1.05});
+}
+
+}  // namespace
+}  // namespace kernelstream::bench
+
+int main() {
+  using namespace kernelstream;
+  using namespace kernelstream::bench;
+  std::printf("%s seed=%d\n", MachineLine().c_str(), static_cast<int>(kModelSeed));
+  const Limits limits = {.peak = PeakFlops(ActiveSimdTarget()), .cosine = CosineSeconds()};
+  std::printf("peak %.1f Gflop/s, a cosine %.3f ns\n", 1e-9 * limits.peak, 1e9 * limits.cosine);
+  if (limits.peak == 0) {
+    std::fprintf(stderr,
+                 "bars_bench: the multiply-add peak of this CPU's target is not known here\n");
+    return 1;
+  }
+  Evaluation(limits);
+  Sampling();
+  Wide();
+  Publication();
+  Training(limits);
+  Growth();
+  return 0;
+}
