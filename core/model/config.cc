@@ -284,7 +284,36 @@ absl::Status CompleteMetric(Task task, bool bandwidth_given, const Kernel& kerne
   return absl::OkStatus();
 }
 
+absl::Status CheckNewReplay(Task task, const ModelConfig& config) {
+  const ReplayConfig& replay = config.replay;
+  const bool ordered = replay.order == StreamOrder::kOrdered;
+  if (task == Task::kNovelty && (*replay.ratio > 0 || ordered)) {
+    return InvalidField(
+        *replay.ratio > 0 ? "replay.ratio" : "replay.order",
+        absl::StrCat("loss \"", config.loss.name,
+                     "\" learns every row once: replay has no effect; leave it out"));
+  }
+  if (!ordered || *replay.ratio > 0) return absl::OkStatus();
+  const bool possible = config.update_rule.name == "proximal";
+  return InvalidField(
+      "replay.order",
+      absl::StrCat("ORDERED streams are learned by replay, and replay.ratio is 0",
+                   possible
+                       ? "; set it to 1 or more, or leave replay.order out"
+                       : absl::StrCat(", the only one for update rule \"", config.update_rule.name,
+                                      "\"; leave replay.order out, or take update "
+                                      "rule \"proximal\"")));
+}
+
 }  // namespace
+
+absl::Status CheckNewConfig(const ModelConfig& config) {
+  if (absl::Status status = CheckNewKernel(config.kernel); !status.ok()) return status;
+  ComponentConfig named = config.loss;
+  const auto loss = MakeLoss(named);
+  if (!loss.ok()) return loss.status();
+  return CheckNewReplay((*loss)->task(), config);
+}
 
 absl::Status CompleteConfig(ModelConfig& config) {
   auto loss = MakeLoss(config.loss);

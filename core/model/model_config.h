@@ -56,8 +56,8 @@ struct CandidateGrid {
 
 // Old rows learned again between new ones.
 struct ReplayConfig {
-  // Replayed rows per new one; 0: no replay. Default 1 for the proximal rule, 0 for the others, for
-  // novelty and for density ratios.
+  // Replayed rows per new one; 0: no replay. Default for the proximal rule: 6 for ordered streams,
+  // 3 for regressions, 1 for labels; 0 for the other rules, for novelty and for density ratios.
   std::optional<uint32_t> ratio;
   uint32_t reservoir_rows = 0;  // default 16384
   StreamOrder order = StreamOrder::kDrifting;
@@ -122,6 +122,9 @@ struct ModelConfig {
 // (core/base/field_error.h) if something is unknown (known names are listed) or out of range.
 // Completing a complete config changes nothing.
 absl::Status CompleteConfig(ModelConfig& config);
+// INVALID_ARGUMENT with a field path: the complete config asks for something that would have no
+// effect. Only new models pass through: stored ones keep what they were created with.
+absl::Status CheckNewConfig(const ModelConfig& config);
 
 }  // namespace kernelstream
 

@@ -416,7 +416,7 @@ void Trainer::Impl::AddNotServed(Served& served) const {
     }
     report.bandwidth = other.bandwidth;
     report.step_constant = other.step_constant;
-    report.replays = other.replays && *config_.replay.ratio > 0;
+    report.replays = other.replays && replays();
     report.recent_loss = RecentLoss(other.last.validation);
     report.recent_average_loss =
         keeps_average() ? RecentLoss(other.average.validation) : report.recent_loss;

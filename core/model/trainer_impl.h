@@ -150,10 +150,10 @@ class Trainer::Impl {
   bool has_variance() const {
     return config_.variance.method != VarianceMethod::kNone && state_.num_outputs == 1;
   }
+  // Novelty learns every row once, whatever configs that are no longer let in say.
+  bool replays() const { return *config_.replay.ratio > 0 && loss_->task() != Task::kNovelty; }
   // New rows do not look like those that predictions are for.
-  bool is_ordered() const {
-    return config_.replay.order == StreamOrder::kOrdered && *config_.replay.ratio > 0;
-  }
+  bool is_ordered() const { return config_.replay.order == StreamOrder::kOrdered && replays(); }
 
   // trainer_impl.cc: the warm-up and what it fixes.
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);

@@ -224,10 +224,10 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
   }
   for (const size_t i : work.rows) {
     if (keeps_recent()) AddRecent(batch, i, state_.recent);
-    if (*config_.replay.ratio > 0) reservoir_.Offer(batch, i);
+    if (replays()) reservoir_.Offer(batch, i);
   }
   state_.learned_since_warm += work.rows.size();
-  if (*config_.replay.ratio > 0) Replay(work.rows.size());
+  if (replays()) Replay(work.rows.size());
   if (is_ordered()) ValidateHeldOut(count);
   const bool moved = Race();
   if (variance_ != nullptr) ChooseVarianceKernel(moved);

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/field_error.h"
-#include "core/kernel/kernel.h"
 #include "server/telemetry/log.h"
 
 namespace kernelstream::server {
@@ -119,7 +118,7 @@ absl::StatusOr<ModelRegistry::Created> ModelRegistry::Create(absl::string_view n
         "\" exists with another config, and configs cannot be changed. Use it as it is, "
         "delete it first, or choose another name"));
   }
-  if (absl::Status status = CheckNewKernel(stored.config.kernel); !status.ok()) return status;
+  if (absl::Status status = CheckNewConfig(stored.config); !status.ok()) return status;
   if (models.size() >= options_.max_models) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "model \"", name, "\" was not created: there are ", models.size(),

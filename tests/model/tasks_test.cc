@@ -87,6 +87,24 @@ TEST(Novelty, KeepsTheGrowthThatItWasStoredWith) {
   EXPECT_EQ(Scores(*trainer, rows), Scores(**restored, rows));
 }
 
+// New models may not have it; stored ones learn as if they had none.
+TEST(Novelty, LearnsAsWithoutWhereAStoredConfigReplays) {
+  const SampleBatch rows = Ring(1000, 2, 1);
+  ModelConfig config = TaskConfig("novelty");
+  auto plain = MakeTrainer(config);
+  Feed(*plain, config, rows, 0, rows.size());
+  for (const StreamOrder order : {StreamOrder::kDrifting, StreamOrder::kOrdered}) {
+    config.replay.ratio = 3;
+    config.replay.order = order;
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, rows.size());
+    EXPECT_EQ(Scores(*trainer, rows), Scores(*plain, rows));
+    EXPECT_NE(Scores(*trainer, rows), std::vector<double>(rows.size(), 0.0));
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    for (const CandidateReport& c : snapshot->resolved().candidates) EXPECT_FALSE(c.replays);
+  }
+}
+
 TEST(Novelty, HasAThresholdWhereSomeRowsOverflow) {
   ModelConfig config;
   config.loss = {"novelty", {}};

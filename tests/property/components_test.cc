@@ -203,6 +203,53 @@ TEST(CheckNewKernel, RefusesWhatHasNoEffect) {
   }
 }
 
+// Field path of the refusal of a new model; empty: accepted. The config completes in any case, as
+// stored ones have to.
+std::string RefusedField(ModelConfig config, const std::string& says) {
+  const absl::Status complete = CompleteConfig(config);
+  EXPECT_TRUE(complete.ok()) << complete;
+  const absl::Status status = CheckNewConfig(config);
+  if (status.ok()) return "";
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), says)) << status;
+  return FieldPathOf(status);
+}
+
+TEST(CheckNewConfig, RefusesReplayThatHasNoEffect) {
+  struct Case {
+    std::string loss, rule;
+    ReplayConfig replay;
+    std::string field, says;  // both empty: accepted
+  };
+  const StreamOrder ordered = StreamOrder::kOrdered, drifting = StreamOrder::kDrifting;
+  const Case cases[] = {
+      {"novelty", "proximal", {}, "", ""},
+      {"novelty", "proximal", {.ratio = 0}, "", ""},
+      {"novelty", "proximal", {.ratio = 3}, "replay.ratio", "leave it out"},
+      {"novelty", "proximal", {.ratio = 1, .order = ordered}, "replay.ratio", "every row once"},
+      {"novelty", "proximal", {.ratio = {}, .order = ordered}, "replay.order", "leave it out"},
+      {"square", "proximal", {.ratio = 0}, "", ""},
+      {"square", "proximal", {.ratio = {}, .order = ordered}, "", ""},
+      {"square", "proximal", {.ratio = 0, .order = ordered}, "replay.order", "1 or more"},
+      {"density_ratio", "proximal", {.ratio = {}, .order = drifting}, "", ""},
+      {"density_ratio", "proximal", {.ratio = {}, .order = ordered}, "replay.order", "1 or more"},
+      {"density_ratio", "proximal", {.ratio = 1, .order = ordered}, "", ""},
+      {"square",
+       "newest_block",
+       {.ratio = {}, .order = ordered},
+       "replay.order",
+       "leave replay.order out"},
+      {"softmax", "block_newton", {.ratio = {}, .order = ordered}, "replay.order", "\"proximal\""},
+  };
+  for (const Case& one : cases) {
+    ModelConfig config;
+    config.loss.name = one.loss;
+    config.update_rule.name = one.rule;
+    config.replay = one.replay;
+    EXPECT_EQ(RefusedField(config, one.says), one.field) << one.loss << " " << one.says;
+  }
+}
+
 TEST(CompleteConfig, NamesTheSamplersAndKernelsThatApply) {
   ModelConfig config;
   config.loss.name = "square";

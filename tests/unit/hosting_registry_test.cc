@@ -169,6 +169,32 @@ TEST(ModelRegistry, ConfigOfAnotherVersionFailsThatModelOnly) {
   EXPECT_TRUE(host.registry.Create("m", SmallConfig()).ok());
 }
 
+// What new models may not have, models of earlier versions keep.
+TEST(ModelRegistry, ConfigThatNewModelsMayNotHaveStillLoads) {
+  MemoryStore store;
+  ModelConfig config;
+  config.loss.name = "novelty";
+  config.replay = {.ratio = 3, .order = StreamOrder::kOrdered};
+  {
+    Host host(&store);
+    const absl::Status status = host.registry.Create("new", config).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(FieldPathOf(status), "replay.ratio");
+  }
+  StoredModel stored;
+  stored.uid = *store.NextUid();
+  stored.name = "old";
+  stored.config = config;
+  ASSERT_TRUE(CompleteConfig(stored.config).ok());
+  ASSERT_TRUE(store.PutModel(stored).ok());
+  Host host(&store);
+  host.Load();
+  EXPECT_NE(host.Get("old")->status().phase, ModelStatus::Phase::kFailed);
+  const auto again = host.registry.Create("old", config);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->created);
+}
+
 TEST(ModelRegistry, DeletingWhileTrainingEndsWaitersAndLeavesNothing) {
   for (int round = 0; round < 10; ++round) {
     MemoryStore store;
