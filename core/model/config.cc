@@ -6,6 +6,7 @@
 #include "core/base/finite.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
+#include "core/model/learned_metric.h"
 #include "core/model/model_config.h"
 #include "core/model/model_features.h"
 #include "core/model/text.h"
@@ -312,7 +313,17 @@ absl::Status CheckNewConfig(const ModelConfig& config) {
   ComponentConfig named = config.loss;
   const auto loss = MakeLoss(named);
   if (!loss.ok()) return loss.status();
-  return CheckNewReplay((*loss)->task(), config);
+  if (absl::Status s = CheckNewReplay((*loss)->task(), config); !s.ok()) return s;
+  const uint32_t widest = WidestInputsOf(config.input_metric);
+  if (config.dimension <= widest) return absl::OkStatus();
+  const bool full = config.input_metric == InputMetric::kFull;
+  return InvalidField(
+      "input_metric",
+      absl::StrCat("input_metric ", full ? "FULL" : "DIAGONAL", " is learned of at most ", widest,
+                   " inputs, and input.dimension is ", config.dimension,
+                   full && config.dimension <= kMaxDiagonalMetricDim
+                       ? "; take DIAGONAL, or leave input_metric out"
+                       : "; leave input_metric out"));
 }
 
 absl::Status CompleteConfig(ModelConfig& config) {

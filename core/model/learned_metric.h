@@ -11,6 +11,7 @@
 #include "core/base/inputs_view.h"
 #include "core/base/matrix_view.h"
 #include "core/feature/random_feature_map.h"
+#include "core/model/model_config.h"
 #include "core/model/trainer_state.h"
 
 namespace kernelstream {
@@ -18,6 +19,13 @@ namespace kernelstream {
 // Widest inputs that a metric of each form is learned for.
 inline constexpr uint32_t kMaxFullMetricDim = 512;
 inline constexpr uint32_t kMaxDiagonalMetricDim = 16384;
+
+// The inputs that a metric of the pinned form can be learned of at most; without a pinned form
+// there is no bound.
+constexpr uint32_t WidestInputsOf(InputMetric pinned) {
+  if (pinned == InputMetric::kFull) return kMaxFullMetricDim;
+  return pinned == InputMetric::kDiagonal ? kMaxDiagonalMetricDim : UINT32_MAX;
+}
 
 // Immutable. x -> T x for a symmetric T, so that a kernel of (T x, T x') is one of (x, x'). Source:
 // the average gradient outer product of recursive feature machines (Radhakrishnan, Beaglehole,

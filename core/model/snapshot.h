@@ -40,10 +40,19 @@ struct CandidateReport {
   bool served = false;                              // unless VarianceReport::serves_mean
 };
 
-// What a person should know about a model that learns. The last three come once the warm-up is over
-// and 256 rows were learned; kOneLabel and kConstantTarget go when a row says otherwise,
-// kConstantInputs stays, because scales and bandwidth were chosen from such rows.
-enum class WarningKind { kDrift, kOrdered, kOneLabel, kConstantTarget, kConstantInputs, kDiverged };
+// What a person should know about a model that learns. kOneLabel, kConstantTarget and
+// kConstantInputs come once the warm-up is over and 256 rows were learned; the first two go when a
+// row says otherwise, the third stays, because scales and bandwidth were chosen from such rows.
+// kNoMetric: the metric that the config asks for cannot be learned of as many inputs as there are.
+enum class WarningKind {
+  kDrift,
+  kOrdered,
+  kOneLabel,
+  kConstantTarget,
+  kConstantInputs,
+  kDiverged,
+  kNoMetric
+};
 // text: what was seen, and what to do.
 struct ModelWarning {
   WarningKind kind;

@@ -245,6 +245,7 @@ class Trainer::Impl {
   std::string OneLabelText() const;
   std::string ConstantTargetText() const;
   std::string DivergedText() const;
+  std::string NoMetricText() const;
 
   // trainer_race.cc: who is served, who stays, who joins.
   Choice ServedChoice() const;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/learned_metric.h"
 #include "core/model/trainer_impl.h"
 
 namespace kernelstream {
@@ -34,6 +35,7 @@ std::vector<ModelWarning> Trainer::Impl::Warnings(const Impl& shown) const {
          "them, or create the model with replay and order ORDERED");
   }
   warn(WarningKind::kDiverged, DivergedText());
+  warn(WarningKind::kNoMetric, NoMetricText());
   if (!state_.warm || state_.learned_since_warm + state_.waiting.size() < kFewestAlikeRows) {
     return warnings;
   }
@@ -64,6 +66,18 @@ std::string Trainer::Impl::DivergedText() const {
           : absl::StrCat("update rule \"", config_.update_rule.name,
                          "\" takes steps that are too large; create the model with smaller "
                          "ones, or with the default rule"));
+}
+
+std::string Trainer::Impl::NoMetricText() const {
+  const bool full = config_.input_metric == InputMetric::kFull;
+  if (state_.input_dim <= WidestInputsOf(config_.input_metric)) return "";
+  return absl::StrCat("the rows have ", state_.input_dim, " inputs, and input_metric ",
+                      full ? "FULL" : "DIAGONAL", " is learned of at most ",
+                      WidestInputsOf(config_.input_metric),
+                      ", so no metric is learned and all inputs count alike: create the model ",
+                      full && state_.input_dim <= kMaxDiagonalMetricDim
+                          ? "with DIAGONAL (--input-metric diagonal), or without input_metric"
+                          : "without input_metric");
 }
 
 std::string Trainer::Impl::OneLabelText() const {

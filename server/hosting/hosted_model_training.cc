@@ -31,6 +31,8 @@ const char* EventOf(WarningKind kind) {
       return "constant_inputs";
     case WarningKind::kDiverged:
       return "diverged";
+    case WarningKind::kNoMetric:
+      return "no_metric";
   }
   return "warning";
 }

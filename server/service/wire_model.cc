@@ -122,6 +122,8 @@ v1::Warning::Kind WarningKindToWire(WarningKind kind) {
       return v1::Warning::KIND_CONSTANT_INPUTS;
     case WarningKind::kDiverged:
       return v1::Warning::KIND_DIVERGED;
+    case WarningKind::kNoMetric:
+      return v1::Warning::KIND_NO_METRIC;
   }
   return v1::Warning::KIND_UNSPECIFIED;
 }

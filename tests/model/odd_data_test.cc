@@ -320,5 +320,40 @@ TEST(OddData, TwoRowsInTotalGiveSensibleAnswers) {
   }
 }
 
+TEST(OddData, AMetricThatIsAskedForAndCannotBeLearnedIsWarnedOf) {
+  struct Case {
+    InputMetric metric;
+    size_t dim;
+    std::string says;  // empty: no warning
+  };
+  const Case cases[] = {{InputMetric::kFull, 512, ""},
+                        {InputMetric::kFull, 513, "the rows have 513 inputs"},
+                        {InputMetric::kFull, 513, "--input-metric diagonal"},
+                        {InputMetric::kDiagonal, 513, ""},
+                        {InputMetric::kDiagonal, 16385, "DIAGONAL is learned of at most 16384"},
+                        {InputMetric::kFull, 16385, "create the model without input_metric"},
+                        {InputMetric::kAuto, 16385, ""}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.dim);
+    ModelConfig config;
+    config.loss.name = "square";
+    config.input_metric = one.metric;
+    config.max_features = 64;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    SampleBatch rows;
+    rows.AddDense(std::vector<float>(one.dim, 1.0f));
+    rows.SetTarget(1);
+    auto trainer = MakeTrainer(config);
+    EXPECT_EQ(TextOf(*trainer, WarningKind::kNoMetric), std::nullopt);
+    trainer->Step(rows, 0, 1, 1);
+    if (one.says.empty()) {
+      EXPECT_EQ(TextOf(*trainer, WarningKind::kNoMetric), std::nullopt);
+    } else {
+      ExpectWarning(*trainer, WarningKind::kNoMetric, one.says);
+      ExpectWarning(*Restarted(*trainer, config), WarningKind::kNoMetric, one.says);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernelstream

@@ -250,6 +250,32 @@ TEST(CheckNewConfig, RefusesReplayThatHasNoEffect) {
   }
 }
 
+TEST(CheckNewConfig, RefusesAMetricOfMoreInputsThanItIsLearnedOf) {
+  struct Case {
+    InputMetric metric;
+    uint32_t dimension;
+    std::string field, says;
+  };
+  const Case cases[] = {
+      {InputMetric::kFull, 0, "", ""},
+      {InputMetric::kFull, 512, "", ""},
+      {InputMetric::kFull, 513, "input_metric", "at most 512 inputs, and input.dimension is 513"},
+      {InputMetric::kFull, 513, "input_metric", "take DIAGONAL"},
+      {InputMetric::kFull, 20000, "input_metric", "; leave input_metric out"},
+      {InputMetric::kDiagonal, 16384, "", ""},
+      {InputMetric::kDiagonal, 16385, "input_metric", "at most 16384 inputs"},
+      {InputMetric::kAuto, 20000, "", ""},
+      {InputMetric::kOff, 20000, "", ""},
+  };
+  for (const Case& one : cases) {
+    ModelConfig config;
+    config.loss.name = "square";
+    config.dimension = one.dimension;
+    config.input_metric = one.metric;
+    EXPECT_EQ(RefusedField(config, one.says), one.field) << one.dimension << " " << one.says;
+  }
+}
+
 TEST(CompleteConfig, NamesTheSamplersAndKernelsThatApply) {
   ModelConfig config;
   config.loss.name = "square";

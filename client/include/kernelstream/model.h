@@ -194,7 +194,8 @@ enum class WarningKind {
   kOneLabel,
   kConstantTarget,
   kConstantInputs,
-  kDiverged
+  kDiverged,
+  kNoMetric
 };
 
 // What a person should know about the stream.
