@@ -378,7 +378,8 @@ void Trainer::Impl::ForgetBeforeDrift() {
       mean->sum *= kOldLossesAfterDrift;
       mean->weight *= kOldLossesAfterDrift;
     }
-    if (keeps_average()) RestartAverage(c);
+    // The plain average is one of all steps.
+    if (keeps_average() && config_.averaging != Averaging::kUniform) RestartAverage(c);
   }
   if (state_.next_generation_row != 0) {
     state_.next_generation_row =

@@ -108,8 +108,37 @@ TEST(NewestBlock, IsAlgorithmOneLiterally) {
         average[i] += (alpha[i] - average[i]) / static_cast<double>(t);
       }
     }
-    ExpectScoresEqual(*trainer, rows, averaging == Averaging::kLast ? alpha : average);
-    EXPECT_EQ(trainer->MakeSnapshot()->num_features(), rows.size());
+  }
+}
+
+// The plain average of all steps, drift or not.
+TEST(NewestBlock, APlainAverageIsOneOfAllStepsAlsoAfterADriftReport) {
+  constexpr uint32_t kSteps = 512, kRowsOfStep = 4;
+  constexpr double kStep = 0.5;
+  ModelConfig config = ConstantStepConfig("square", kStep, /*penalty=*/0, kRowsOfStep, 1);
+  config.averaging = Averaging::kUniform;
+  config.max_features = kSteps;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const SampleBatch plain = MakeRows("square", kSteps * kRowsOfStep, kDim, 3);
+  SampleBatch rows;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    rows.AppendRow(plain, i);
+    if (i >= plain.size() * 3 / 4) rows.SetTarget(10 - plain.target(i).value);
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  EXPECT_GE(trainer->Save().drift.reports, 1u);
+
+  // Feature k came at step k and never changed: it is in the average as often as there were steps
+  // from then on.
+  const TrainerState state = trainer->Save();
+  const CandidateState& candidate = state.candidates[0];
+  EXPECT_EQ(candidate.steps_since_restart, kSteps);
+  for (size_t k = 0; k < kSteps; ++k) {
+    const double last = candidate.last.scale * candidate.last.values[k];
+    EXPECT_NEAR(candidate.average.values[k], last * (kSteps - static_cast<double>(k)) / kSteps,
+                1e-5)
+        << k;
   }
 }
 
