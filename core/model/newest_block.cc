@@ -9,6 +9,10 @@ namespace {
 
 enum Schedule { kPractical = 0, kThetaOverStep = 1, kConstant = 2 };
 
+Schedule ScheduleOf(const ParameterMap& parameters) {
+  return static_cast<Schedule>(static_cast<int>(parameters.at("schedule")));
+}
+
 constexpr ParameterDoc kParameters[] = {
     {.name = "schedule",
      .doc = "step size at step t: 0 practical: 1 / sqrt((top_eigenvalue + 1/r + 1/b)^2 + t / "
@@ -72,8 +76,10 @@ void MeasureTopEigenvalue(ConstMatrixView rows, const Kernel& kernel, ParameterM
 }
 
 // Immutable. Algorithm 1 of Dai et al. 2014 in mini-batch form: with b rows and r new features,
-//   new coefficients = -(step_size / (b r)) sum_i l'_i feature(x_i),   old ones *= 1 - step_size
-//   nu.
+//   new coefficients = -(step_size / (b r)) sum_i l'_i feature(x_i),
+//   old ones *= 1 - step_size nu.
+// The theorems let theta nu be any positive integer, so the last factor is negative while
+// t < theta nu. Other schedules never take back more than all of a coefficient.
 class NewestBlock final : public UpdateRule {
  public:
   NewestBlock(const ParameterMap& parameters, double l2_penalty, double curvature)
@@ -86,7 +92,8 @@ class NewestBlock final : public UpdateRule {
     const double factor =
         -step_size / (static_cast<double>(input.rows) * static_cast<double>(input.range_size));
     StepOutput out;
-    out.decay = std::max(0.0, 1 - step_size * l2_penalty_);
+    out.decay = 1 - step_size * l2_penalty_;
+    if (ScheduleOf(parameters_) != kThetaOverStep) out.decay = std::max(0.0, out.decay);
     out.dual.resize(input.derivative.size());
     for (size_t i = 0; i < out.dual.size(); ++i) {
       out.dual[i] =
@@ -98,7 +105,7 @@ class NewestBlock final : public UpdateRule {
  private:
   double StepSize(const StepInput& input) const {
     const auto t = static_cast<double>(input.update);
-    switch (static_cast<Schedule>(static_cast<int>(parameters_.at("schedule")))) {
+    switch (ScheduleOf(parameters_)) {
       case kThetaOverStep:
         return parameters_.at("theta") / t;
       case kConstant:

@@ -79,34 +79,42 @@ void ExpectScoresEqual(const Trainer& trainer, const SampleBatch& rows,
 }
 
 // Algorithm 1 of the paper, one row and one new feature at a time, theta / t, with decay: the
-// equations as printed.
+// equations as printed. The theorems have theta nu in (1, 2) or a positive integer: the decay of
+// the first steps is negative then.
 TEST(NewestBlock, IsAlgorithmOneLiterally) {
-  constexpr double kTheta = 0.8, kNu = 0.3;
-  ModelConfig config = RawConfig("newest_block");
-  config.update_rule.parameters = {{"schedule", 1}, {"theta", kTheta}};
-  config.l2_penalty = kNu;
-  config.batch_rows = 1;
-  config.block_features = 1;
-  for (const Averaging averaging : {Averaging::kLast, Averaging::kUniform}) {
-    config.averaging = averaging;
-    ASSERT_TRUE(CompleteConfig(config).ok());
-    const SampleBatch rows = MakeRows("square", 12, kDim, 3);
-    auto trainer = MakeTrainer(config);
-    Feed(*trainer, config, rows, 0, rows.size());
+  struct Case {
+    double theta, nu;
+  };
+  for (const Case& one : {Case{0.8, 0.3}, Case{1.5, 1}, Case{0.75, 4}}) {
+    SCOPED_TRACE(one.theta * one.nu);
+    ModelConfig config = RawConfig("newest_block");
+    config.update_rule.parameters = {{"schedule", 1}, {"theta", one.theta}};
+    config.l2_penalty = one.nu;
+    config.batch_rows = 1;
+    config.block_features = 1;
+    for (const Averaging averaging : {Averaging::kLast, Averaging::kUniform}) {
+      config.averaging = averaging;
+      ASSERT_TRUE(CompleteConfig(config).ok());
+      const SampleBatch rows = MakeRows("square", 12, kDim, 3);
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, rows, 0, rows.size());
 
-    const TargetScaling scaling = ScalingOf(rows);
-    std::vector<double> alpha, average;
-    for (size_t t = 1; t <= rows.size(); ++t) {
-      const auto x = rows.row(t - 1).values;
-      const double y = (rows.target(t - 1).value - scaling.offset) / scaling.scale;
-      const double f = ScoreOf(alpha, x);
-      const double step_size = kTheta / static_cast<double>(t);
-      for (double& a : alpha) a *= 1 - step_size * kNu;
-      alpha.push_back(-step_size * (f - y) * Phi(t - 1, x));
-      average.push_back(0);
-      for (size_t i = 0; i < alpha.size(); ++i) {
-        average[i] += (alpha[i] - average[i]) / static_cast<double>(t);
+      const TargetScaling scaling = ScalingOf(rows);
+      std::vector<double> alpha, average;
+      for (size_t t = 1; t <= rows.size(); ++t) {
+        const auto x = rows.row(t - 1).values;
+        const double y = (rows.target(t - 1).value - scaling.offset) / scaling.scale;
+        const double f = ScoreOf(alpha, x);
+        const double step_size = one.theta / static_cast<double>(t);
+        for (double& a : alpha) a *= 1 - step_size * one.nu;
+        alpha.push_back(-step_size * (f - y) * Phi(t - 1, x));
+        average.push_back(0);
+        for (size_t i = 0; i < alpha.size(); ++i) {
+          average[i] += (alpha[i] - average[i]) / static_cast<double>(t);
+        }
       }
+      ExpectScoresEqual(*trainer, rows, averaging == Averaging::kLast ? alpha : average);
+      EXPECT_EQ(trainer->MakeSnapshot()->num_features(), rows.size());
     }
   }
 }
