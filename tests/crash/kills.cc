@@ -163,6 +163,11 @@ struct Recoveries {
   }
 };
 
+// Servers that SIGKILL ended, as their wait status says.
+struct Kills {
+  uint64_t all = 0, while_starting = 0, while_ending = 0;
+};
+
 class Killer {
  public:
   Killer(const std::vector<Subject>& subjects, const KillPlan& plan)
@@ -184,7 +189,10 @@ class Killer {
     std::vector<uint64_t> rows;
     for (uint64_t i = 0; i < plan_.kills; ++i) rows.push_back(random_() % plan_.rows);
     std::sort(rows.begin(), rows.end());
-    for (uint64_t kill = 0; kill < plan_.kills; ++kill) StopAndStart(kill, rows[kill]);
+    for (uint64_t stop = 0; kills_.all < plan_.kills && !testing::Test::HasFailure(); ++stop) {
+      StopAndStart(stop, rows[kills_.all]);
+    }
+    EXPECT_EQ(kills_.all, plan_.kills);
     WaitUntilListening();
     Finish();
     std::vector<Outcome> outcomes = ReadOutcomes();
@@ -197,10 +205,11 @@ class Killer {
     EXPECT_GT(recoveries_.from_checkpoint, 0u);
     EXPECT_GT(recoveries_.from_log_alone, 0u);
     std::printf(
-        "kills=%lu (%lu while starting) rows=%lu, models loaded from a checkpoint %lu times, from "
-        "the log alone %lu times\n",
-        plan_.kills, killed_at_start_, plan_.rows, recoveries_.from_checkpoint,
-        recoveries_.from_log_alone);
+        "ended by SIGKILL %lu times (%lu while starting, %lu after SIGTERM), ended by itself %lu "
+        "times; rows=%lu, models loaded from a checkpoint %lu times, from the log alone %lu "
+        "times\n",
+        kills_.all, kills_.while_starting, kills_.while_ending, ended_by_itself_, plan_.rows,
+        recoveries_.from_checkpoint, recoveries_.from_log_alone);
     return outcomes;
   }
 
@@ -228,37 +237,37 @@ class Killer {
     WaitUntilListening();
   }
 
-  // One kill, about when row `row` is acknowledged.
-  void StopAndStart(uint64_t kill, uint64_t row) {
-    if (kill % 8 == 7) {
-      WaitUntilListening();
-      senders_[0]->WaitForProgress(row);
-      std::vector<uint64_t> acknowledged;
-      for (const auto& sender : senders_) acknowledged.push_back(sender->acknowledged());
-      EndAndStart();
-      Connection connection(address_);
-      for (size_t i = 0; i < subjects_.size(); ++i) {
-        EXPECT_GE(ProducerPosition(connection, subjects_[i]), acknowledged[i])
-            << subjects_[i].name << ": acknowledged rows were lost";
-      }
-      return;
-    }
-    const bool while_starting = random_() % 4 == 0;
-    killed_at_start_ += while_starting ? 1 : 0;
+  // About when row `row` is acknowledged: a clean stop, or a kill that may come too late if SIGTERM
+  // came before it.
+  void StopAndStart(uint64_t stop, uint64_t row) {
+    const bool clean = stop % 8 == 7, while_ending = stop % 8 == 3;
+    const bool while_starting = !clean && random_() % 4 == 0;
     if (!while_starting) {
       WaitUntilListening();
-      senders_[kill % senders_.size()]->WaitForProgress(row);
+      senders_[clean ? 0 : stop % senders_.size()]->WaitForProgress(row);
     }
-    SleepUpTo(while_starting ? kMaxStartupMicros : kMaxServingMicros);
-    if (kill % 8 == 3) {
-      server_->Signal(SIGTERM);
-      SleepUpTo(kMaxEndingMicros);
-    }
+    if (!clean) SleepUpTo(while_starting ? kMaxStartupMicros : kMaxServingMicros);
+    if (clean || while_ending) server_->Signal(SIGTERM);
+    if (while_ending) SleepUpTo(kMaxEndingMicros);
     std::vector<uint64_t> acknowledged;
     for (const auto& sender : senders_) acknowledged.push_back(sender->acknowledged());
-    server_->Kill();
+    if (!clean && server_->Kill()) {
+      ++kills_.all;
+      kills_.while_starting += while_starting ? 1 : 0;
+      kills_.while_ending += while_ending ? 1 : 0;
+    } else {
+      ++ended_by_itself_;
+      const int status = server_->WaitForExit();
+      // SIGTERM comes before there is a handler, or ends a server well.
+      EXPECT_TRUE(status == 0 || (while_starting && status == 128 + SIGTERM)) << server_->output();
+      EXPECT_TRUE(clean || while_ending) << "ended without a signal\n" << server_->output();
+    }
     Start();
-    if (kill % 4 != 1) return;
+    if (stop % 4 == 1 || clean) ExpectKept(acknowledged);
+  }
+
+  // Rows below these numbers are in the server's log.
+  void ExpectKept(const std::vector<uint64_t>& acknowledged) {
     WaitUntilListening();
     Connection connection(address_);
     for (size_t i = 0; i < subjects_.size(); ++i) {
@@ -299,7 +308,8 @@ class Killer {
   std::unique_ptr<ServerProcess> server_;
   std::string address_;
   std::vector<std::unique_ptr<Sender>> senders_;
-  uint64_t killed_at_start_ = 0;
+  Kills kills_;
+  uint64_t ended_by_itself_ = 0;
   Recoveries recoveries_;
 };
 

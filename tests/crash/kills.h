@@ -34,18 +34,19 @@ struct Outcome {
 };
 
 struct KillPlan {
-  uint64_t kills = 0;
-  uint64_t seed = 0;  // of the moments, and of the sizes of what is sent
-  uint64_t rows = 0;  // of each subject; full mini-batches
+  uint64_t kills = 0;  // servers that SIGKILL ended
+  uint64_t seed = 0;   // of the moments, and of the sizes of what is sent
+  uint64_t rows = 0;   // of each subject; full mini-batches
 };
 
 // Two inputs from NumberedSample, with its class as target.
 client::Row NumberedRow(uint64_t number);
 
 // Streams all rows into all subjects of one server at once, through kill -9 at random moments. One
-// stop in four is a SIGTERM instead: half of these are killed soon after, so that some kills come
-// while state is saved, and half may end, so that some starts are from saved state. Fails the test
-// if a row is lost, refused or learned twice, or if another restart at the end changes anything.
+// stop in four begins with SIGTERM: half of these are killed soon after, so that some kills come
+// while state is saved, and half may end, so that some starts are from saved state. What ended by
+// itself is no kill, and another one is made for it. Fails the test if a row is lost, refused or
+// learned twice, or if another restart at the end changes anything.
 std::vector<Outcome> StreamThroughKills(const std::vector<Subject>& subjects, const KillPlan& plan);
 
 // The same rows into a server that runs on.

@@ -228,20 +228,22 @@ std::string ServerProcess::WaitUntilListening() {
 
 void ServerProcess::Signal(int signal) { kill(pid_, signal); }
 
-void ServerProcess::Kill() {
-  Signal(SIGKILL);
+bool ServerProcess::Kill() {
+  if (!status_.has_value()) Signal(SIGKILL);
   WaitForExit();
+  return WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL;
 }
 
 int ServerProcess::WaitForExit() {
-  if (status_.has_value()) return *status_;
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  if (!status_.has_value()) {
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_ = status;
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&closed_));
   }
-  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&closed_));
-  return *status_;
+  return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
 }
 
 std::string ServerProcess::output() const {

@@ -90,7 +90,7 @@ class ServerProcess {
 
   // The address once it listens; empty if it ended instead.
   std::string WaitUntilListening();
-  void Kill();  // SIGKILL
+  bool Kill();  // with SIGKILL; false if something else had ended it before
   void Signal(int signal);
   int WaitForExit();  // its exit status, or 128 + signal
   // What it has written to standard output and error.
@@ -102,7 +102,7 @@ class ServerProcess {
 
   pid_t pid_ = -1;
   int pipe_ = -1;
-  std::optional<int> status_;
+  std::optional<int> status_;  // of waitpid
   std::thread reader_;
   mutable absl::Mutex mutex_;
   std::string output_ ABSL_GUARDED_BY(mutex_);
