@@ -1,6 +1,5 @@
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -183,11 +182,10 @@ void AddRace(CLI::App* command, ModelConfig* config) {
   command
       ->add_option("--input-metric", config->input_metric,
                    "Learn a metric of the inputs: auto, off, diagonal or full")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, InputMetric>{{"auto", InputMetric::kAuto},
-                                             {"off", InputMetric::kOff},
-                                             {"diagonal", InputMetric::kDiagonal},
-                                             {"full", InputMetric::kFull}}))
+      ->transform(OneOf<InputMetric>({{"auto", InputMetric::kAuto},
+                                      {"off", InputMetric::kOff},
+                                      {"diagonal", InputMetric::kDiagonal},
+                                      {"full", InputMetric::kFull}}))
       ->option_text("KIND (auto)");
   command->add_option("--replay", config->replay.ratio,
                       "Old rows learned again per new row; default 1; 0: none");
@@ -197,8 +195,8 @@ void AddRace(CLI::App* command, ModelConfig* config) {
       ->add_option("--replay-order", config->replay.order,
                    "Why new rows differ from old ones: drifting (the world changes) or ordered "
                    "(rows are sent sorted)")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, StreamOrder>{
-          {"drifting", StreamOrder::kDrifting}, {"ordered", StreamOrder::kOrdered}}))
+      ->transform(OneOf<StreamOrder>(
+          {{"drifting", StreamOrder::kDrifting}, {"ordered", StreamOrder::kOrdered}}))
       ->option_text("WHY (drifting)");
   command->add_option("--memory-mib", config->memory_mib,
                       "Most memory of all learners' coefficients, in MiB; default 1024");
@@ -256,31 +254,29 @@ void AddCreate(CLI::App* app, Globals* globals) {
   command->add_option("--max-labels", config.max_labels,
                       "Most labels that are discovered; default 1000");
   command->add_option("--standardize", config.standardize, "auto, on or off; default auto")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Standardize>{
-          {"auto", Standardize::kAuto}, {"on", Standardize::kOn}, {"off", Standardize::kOff}}))
+      ->transform(OneOf<Standardize>(
+          {{"auto", Standardize::kAuto}, {"on", Standardize::kOn}, {"off", Standardize::kOff}}))
       ->option_text("WHETHER (auto)");
   command->add_option("--averaging", config.averaging, "auto, last, polynomial or uniform")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Averaging>{{"auto", Averaging::kAuto},
-                                           {"last", Averaging::kLast},
-                                           {"polynomial", Averaging::kPolynomial},
-                                           {"uniform", Averaging::kUniform}}))
+      ->transform(OneOf<Averaging>({{"auto", Averaging::kAuto},
+                                    {"last", Averaging::kLast},
+                                    {"polynomial", Averaging::kPolynomial},
+                                    {"uniform", Averaging::kUniform}}))
       ->option_text("KIND (auto)");
   command->add_option("--when-full", config.when_full, "keep_learning or freeze")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, WhenFull>{
-          {"keep_learning", WhenFull::kKeepLearning}, {"freeze", WhenFull::kFreeze}}))
+      ->transform(OneOf<WhenFull>(
+          {{"keep_learning", WhenFull::kKeepLearning}, {"freeze", WhenFull::kFreeze}}))
       ->option_text("WHAT (keep_learning)");
   command->add_option("--l2-penalty", config.l2_penalty, "Weight of |f|^2 / 2 in the objective");
   command
       ->add_option("--variance", config.variance.method,
                    "How uncertain predictions are: none, exact, operator, test_points (points in "
                    "--config) or quantile_pair; regressions only")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, VarianceMethod>{{"none", VarianceMethod::kNone},
-                                                {"exact", VarianceMethod::kExact},
-                                                {"operator", VarianceMethod::kOperator},
-                                                {"test_points", VarianceMethod::kTestPoints},
-                                                {"quantile_pair", VarianceMethod::kQuantilePair}}))
+      ->transform(OneOf<VarianceMethod>({{"none", VarianceMethod::kNone},
+                                         {"exact", VarianceMethod::kExact},
+                                         {"operator", VarianceMethod::kOperator},
+                                         {"test_points", VarianceMethod::kTestPoints},
+                                         {"quantile_pair", VarianceMethod::kQuantilePair}}))
       ->option_text("METHOD (none)");
   command->add_option("--variance-features", config.variance.features,
                       "Random features that the variance is estimated on; default 1024");
@@ -295,10 +291,9 @@ void AddCreate(CLI::App* app, Globals* globals) {
   command
       ->add_option("--feature-form", config.feature_form,
                    "Cosine features, each with its own frequency or in pairs: auto, single or pair")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, FeatureForm>{{"auto", FeatureForm::kAuto},
-                                             {"single", FeatureForm::kSingle},
-                                             {"pair", FeatureForm::kPair}}))
+      ->transform(OneOf<FeatureForm>({{"auto", FeatureForm::kAuto},
+                                      {"single", FeatureForm::kSingle},
+                                      {"pair", FeatureForm::kPair}}))
       ->option_text("FORM (auto)");
   command->add_option("--config", flags->config_path,
                       "File with a ModelConfig as text protobuf; the other flags override it");

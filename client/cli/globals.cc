@@ -61,6 +61,23 @@ CLI::Option* AddDuration(CLI::App* app, const std::string& name, absl::Duration*
       ->type_name("DURATION");
 }
 
+CLI::Validator OneOfWords(std::vector<std::pair<std::string, std::string>> values_of_words) {
+  return CLI::Validator(
+      [words = std::move(values_of_words)](std::string& text) {
+        std::string known;
+        for (size_t i = 0; i < words.size(); ++i) {
+          if (words[i].first == text) {
+            text = words[i].second;
+            return std::string();
+          }
+          const bool last = i + 1 == words.size();
+          absl::StrAppend(&known, i == 0 ? "" : last ? " or " : ", ", words[i].first);
+        }
+        return absl::StrCat("expected ", known, "; got \"", text, "\"");
+      },
+      "");
+}
+
 CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description) {
   CLI::App* command = app->add_subcommand(name, description);
   command->fallthrough();

@@ -4,12 +4,16 @@
 
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/include/kernelstream/client.h"
@@ -44,6 +48,19 @@ int Fail(const absl::Status& status);
 // A flag that takes a duration like 20ms or 1.5s.
 CLI::Option* AddDuration(CLI::App* app, const std::string& name, absl::Duration* value,
                          const std::string& description);
+
+// What a flag of words does with the word it is given (Option::transform).
+CLI::Validator OneOfWords(std::vector<std::pair<std::string, std::string>> values_of_words);
+
+// For a flag whose value is one of an enum's, or a bool; each has a word.
+template <typename T>
+CLI::Validator OneOf(std::initializer_list<std::pair<const char*, T>> words) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const auto& [word, value] : words) {
+    values.emplace_back(word, absl::StrCat(static_cast<int>(value)));
+  }
+  return OneOfWords(std::move(values));
+}
 
 // A sub-command of which --address and its like may also follow the name.
 CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description);

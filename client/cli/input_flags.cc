@@ -1,24 +1,15 @@
 #include "client/cli/input_flags.h"
 
-#include <map>
-
 #include "client/cli/globals.h"
 
 namespace kernelstream::client {
 
 void InputFlags::AddTo(CLI::App* app, bool input_required) {
-  const std::map<std::string, Format> formats = {
-      {"csv", Format::kCsv}, {"libsvm", Format::kLibsvm}, {"jsonl", Format::kJsonLines}};
-  const std::map<std::string, Missing> missing = {
-      {"error", Missing::kError}, {"skip", Missing::kSkip}, {"zero", Missing::kZero}};
-  const std::map<std::string, TargetType> types = {{"auto", TargetType::kAuto},
-                                                   {"number", TargetType::kNumber},
-                                                   {"label", TargetType::kLabel},
-                                                   {"population", TargetType::kPopulation}};
   app->add_option("--input,-i", path, "File with rows, gzip'd or not; - for standard input")
       ->required(input_required);
   app->add_option("--format,-f", reader.format, "csv, libsvm or jsonl")
-      ->transform(CLI::CheckedTransformer(formats))
+      ->transform(OneOf<Format>(
+          {{"csv", Format::kCsv}, {"libsvm", Format::kLibsvm}, {"jsonl", Format::kJsonLines}}))
       ->option_text("FORMAT (csv)");
   app->add_option("--target", reader.target,
                   "CSV: target column; default the one called target, label, class or y, else the "
@@ -29,7 +20,10 @@ void InputFlags::AddTo(CLI::App* app, bool input_required) {
   app->add_option("--target-type", reader.target_type,
                   "number, label, or population (numerator or 1, denominator or 0 or -1); default "
                   "auto: what the first row has, population for density ratios")
-      ->transform(CLI::CheckedTransformer(types))
+      ->transform(OneOf<TargetType>({{"auto", TargetType::kAuto},
+                                     {"number", TargetType::kNumber},
+                                     {"label", TargetType::kLabel},
+                                     {"population", TargetType::kPopulation}}))
       ->option_text("TYPE (auto)");
   app->add_option("--weight", reader.weight, "CSV: column with the weight of each row");
   app->add_option("--drop", reader.drop, "CSV: columns to leave out, separated by commas")
@@ -42,7 +36,8 @@ void InputFlags::AddTo(CLI::App* app, bool input_required) {
       ->allow_extra_args(false);
   app->add_option("--missing", reader.missing,
                   "What to do with missing cells: error, skip (the row) or zero")
-      ->transform(CLI::CheckedTransformer(missing))
+      ->transform(OneOf<Missing>(
+          {{"error", Missing::kError}, {"skip", Missing::kSkip}, {"zero", Missing::kZero}}))
       ->option_text("WHAT (error)");
   app->add_option("--separator", separator, "CSV: one character, or tab; default: told from line 1")
       ->check([](const std::string& text) {

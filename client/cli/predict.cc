@@ -2,9 +2,9 @@
 #include <deque>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -300,13 +300,13 @@ void AddPredictAndEvaluate(CLI::App* app, Globals* globals) {
                    "variance, prediction_interval")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->transform(CLI::CheckedTransformer(std::map<std::string, PredictionOutput>{
-          {"score", PredictionOutput::kScore},
-          {"label", PredictionOutput::kLabel},
-          {"probabilities", PredictionOutput::kProbabilities},
-          {"value", PredictionOutput::kValue},
-          {"variance", PredictionOutput::kVariance},
-          {"prediction_interval", PredictionOutput::kPredictionInterval}}))
+      ->transform(
+          OneOf<PredictionOutput>({{"score", PredictionOutput::kScore},
+                                   {"label", PredictionOutput::kLabel},
+                                   {"probabilities", PredictionOutput::kProbabilities},
+                                   {"value", PredictionOutput::kValue},
+                                   {"variance", PredictionOutput::kVariance},
+                                   {"prediction_interval", PredictionOutput::kPredictionInterval}}))
       ->option_text("WHAT");
   predict->add_flag("--variance", flags->variance,
                     "Also the variance and the prediction interval, of a model created with "

@@ -1,6 +1,5 @@
 #include <deque>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -419,10 +418,9 @@ void AddUpdate(CLI::App* app, Globals* globals) {
       "--producer", flags->producer,
       "Name of this input; the same name goes on where an interrupted run left off");
   command->add_option("--ack", flags->ack, "When rows count: accepted, durable or applied")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, AckLevel>{{"accepted", AckLevel::kAccepted},
-                                                                  {"durable", AckLevel::kDurable},
-                                                                  {"applied", AckLevel::kApplied}}))
+      ->transform(OneOf<AckLevel>({{"accepted", AckLevel::kAccepted},
+                                   {"durable", AckLevel::kDurable},
+                                   {"applied", AckLevel::kApplied}}))
       ->option_text("LEVEL (durable)");
   command->add_option("--limit", flags->limit, "Read at most this many rows; default: all");
   command->add_option("--batch", flags->batch_rows, "Rows per message; default 256")
@@ -431,8 +429,7 @@ void AddUpdate(CLI::App* app, Globals* globals) {
       ->add_option(
           "--on-bad-line", flags->skip_bad_lines,
           "stop at a line that cannot be read, or skip it (it is listed; the exit status is 1)")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"stop", false}, {"skip", true}}))
+      ->transform(OneOf<bool>({{"stop", false}, {"skip", true}}))
       ->option_text("WHAT (stop)");
   command->add_flag("--wait-applied,!--no-wait-applied", flags->wait_applied,
                     "Wait at the end until all rows are learned (default)");

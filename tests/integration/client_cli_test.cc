@@ -154,6 +154,21 @@ TEST_F(CommandLine, UnreachableServerIsNamed) {
 
 TEST_F(CommandLine, AddressComesFromTheEnvironment) {
   server_.AddModel("m");
+TEST_F(CommandLine, AFlagThatTakesAWordListsThem) {
+  const std::string file = " --input " + File("rows.csv", "a,y\n1,1\n");
+  Outcome run = Run("update m --format xml" + file);
+  EXPECT_EQ(run.exit_status, 2);
+  EXPECT_THAT(run.err, StartsWith("kernelstream: --format: expected csv, libsvm or jsonl; got "
+                                  "\"xml\"; kernelstream update --help"));
+  EXPECT_THAT(Run("update m --format 1" + file).err, HasSubstr("expected csv, libsvm or jsonl"));
+  EXPECT_THAT(Run("update m --on-bad-line go" + file).err, HasSubstr("expected stop or skip"));
+  EXPECT_THAT(Run("predict m --outputs score,foo" + file).err,
+              HasSubstr("--outputs: expected score, label, probabilities, value, variance or "
+                        "prediction_interval; got \"foo\""));
+  EXPECT_THAT(Run("create m --loss logistic --averaging mean").err,
+              HasSubstr("expected auto, last, polynomial or uniform"));
+}
+
   setenv("KERNELSTREAM_ADDRESS", server_.address().c_str(), 1);
   EXPECT_THAT(RunRaw("list").out, StartsWith("m  "));
   unsetenv("KERNELSTREAM_ADDRESS");
