@@ -3,9 +3,11 @@
 #include <csignal>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/globals.h"
@@ -27,6 +29,17 @@ size_t Distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+// The name that is most like `name`, if it is at all: short of a few letters, or its beginning.
+std::string Nearest(const std::string& name, const std::vector<std::string>& known) {
+  const auto unlike = [&name](const std::string& candidate) {
+    return absl::StartsWith(candidate, name) ? 0 : Distance(candidate, name);
+  };
+  const auto nearest = std::min_element(
+      known.begin(), known.end(),
+      [&](const std::string& a, const std::string& b) { return unlike(a) < unlike(b); });
+  return nearest != known.end() && 2 * unlike(*nearest) <= name.size() ? *nearest : "";
+}
+
 // The first argument that is neither a flag nor the value of a global one.
 std::string FirstWord(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -40,12 +53,52 @@ std::string FirstWord(int argc, char** argv) {
   return "";
 }
 
+// The first argument that looks like an option and is neither one of `command` nor of the program.
+std::string UnknownOption(const CLI::App& app, const CLI::App& command, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::string option = argument.substr(0, argument.find('='));
+    if (option == "--") break;
+    if (!absl::StartsWith(option, "--") || option.size() < 3) continue;
+    if (command.get_option_no_throw(option) == nullptr &&
+        app.get_option_no_throw(option) == nullptr) {
+      return option;
+    }
+  }
+  return "";
+}
+
+std::string ExplainOption(const CLI::App& app, const CLI::App& command,
+                          const std::string& unknown) {
+  std::vector<std::string> known;
+  for (const CLI::App* part : {&command, &app}) {
+    for (const CLI::Option* option : part->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back(name);
+    }
+  }
+  const std::string nearest = Nearest(unknown.substr(2), known);
+  return absl::StrCat("there is no option ", unknown,
+                      nearest.empty() ? "" : absl::StrCat("; did you mean --", nearest, "?"));
+}
+
 int ExplainUsage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   const std::string word = FirstWord(argc, argv);
-  if (std::find(names.begin(), names.end(), word) != names.end()) {
-    PrintError(absl::StrCat(error.what(), "; kernelstream ", word, " --help shows what it takes"));
+  std::vector<std::string> names;
+  const CLI::App* command = nullptr;
+  for (const CLI::App* one : app.get_subcommands({})) {
+    names.push_back(one->get_name());
+    if (one->get_name() == word) command = one;
+  }
+  if (command != nullptr) {
+    // What is required is missed first, though a slip in its name may be why.
+    const int code = error.get_exit_code();
+    const bool may_be_unknown = code == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                                code == static_cast<int>(CLI::ExitCodes::RequiredError);
+    const std::string unknown =
+        may_be_unknown ? UnknownOption(app, *command, argc, argv) : std::string();
+    const std::string wrong =
+        unknown.empty() ? error.what() : ExplainOption(app, *command, unknown);
+    PrintError(absl::StrCat(wrong, "; kernelstream ", word, " --help shows what it takes"));
     return kExitUsage;
   }
   if (word.empty()) {
@@ -54,14 +107,10 @@ int ExplainUsage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
         "; known commands: ", absl::StrJoin(names, ", "), " (kernelstream --help)"));
     return kExitUsage;
   }
-  const std::string nearest = *std::min_element(
-      names.begin(), names.end(), [&word](const std::string& a, const std::string& b) {
-        return Distance(a, word) < Distance(b, word);
-      });
-  PrintError(
-      absl::StrCat("there is no command \"", word, "\"; ",
-                   Distance(nearest, word) <= 3 ? absl::StrCat("did you mean ", nearest, "? ") : "",
-                   "known commands: ", absl::StrJoin(names, ", ")));
+  const std::string nearest = Nearest(word, names);
+  PrintError(absl::StrCat("there is no command \"", word, "\"; ",
+                          nearest.empty() ? "" : absl::StrCat("did you mean ", nearest, "? "),
+                          "known commands: ", absl::StrJoin(names, ", ")));
   return kExitUsage;
 }
 

@@ -134,6 +134,7 @@ TEST_F(CommandLine, UsageErrorsSayWhatIsKnown) {
   EXPECT_THAT(run.err, HasSubstr("create, update, predict"));
   run = Run("create m --losss logistic");
   EXPECT_EQ(run.exit_status, 2);
+  EXPECT_THAT(run.err, HasSubstr("there is no option --losss; did you mean --loss?"));
   EXPECT_THAT(run.err, HasSubstr("kernelstream create --help"));
   EXPECT_EQ(RunRaw("").exit_status, 2);
   EXPECT_EQ(RunRaw("--help").exit_status, 0);
