@@ -73,6 +73,12 @@ bool AsksForHelp(int argc, char** argv) {
   });
 }
 
+// At a flag that it does not know, or that does not parse, Abseil says so and ends the process.
+bool flags_are_read = false;
+void HintAtHelp() {
+  if (!flags_are_read) std::fputs("kernelstream-server --help lists the flags\n", stderr);
+}
+
 void PrintHelp() {
   std::string text = absl::StrCat("kernelstream-server: ", kAbout, "\n\n");
   for (const char* name : kFlags) {
@@ -175,7 +181,12 @@ absl::StatusOr<ServerOptions> ReadOptions(int argc, char** argv) {
     std::exit(0);
   }
   if (absl::Status status = ReadEnvironment(); !status.ok()) return status;
+  const bool asks_for_text = std::any_of(argv, argv + argc, [](absl::string_view word) {
+    return absl::StartsWith(word, "--version") || absl::StartsWith(word, "--help");
+  });
+  if (!asks_for_text) std::atexit(&HintAtHelp);
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
+  flags_are_read = true;
   if (words.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", words[1], "\" is not a flag; flags begin with -- (--help lists them)"));

@@ -17,6 +17,8 @@ namespace kernelstream::support {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(Flags, BadValuesAreNamedWithWhatWasExpected) {
   TempDir dir;
@@ -27,6 +29,7 @@ TEST(Flags, BadValuesAreNamedWithWhatWasExpected) {
   const std::vector<Case> cases = {
       {"--max_message_mib=0", "--max_message_mib is 0; expected 1 to 512"},
       {"--max_message_mib=banana", "max_message_mib"},
+      {"--max_message_mib=banana", "kernelstream-server --help lists the flags"},
       {"--max_models=0", "--max_models is 0; expected 1 to 100000"},
       {"--training_threads=-1", "--training_threads is -1"},
       {"--listen=localhost", "--listen is \"localhost\"; expected HOST:PORT"},
@@ -35,6 +38,7 @@ TEST(Flags, BadValuesAreNamedWithWhatWasExpected) {
       {"--log_format=xml", "--log_format"},
       {"--shutdown_grace=-1s", "--shutdown_grace is -1s"},
       {"--no_such_flag=1", "no_such_flag"},
+      {"--no_such_flag=1", "kernelstream-server --help lists the flags"},
       {"word", "\"word\" is not a flag"},
   };
   for (const Case& one : cases) {
@@ -42,6 +46,13 @@ TEST(Flags, BadValuesAreNamedWithWhatWasExpected) {
     EXPECT_EQ(server.WaitForExit(), 1) << one.flag;
     EXPECT_THAT(server.output(), HasSubstr(one.message));
   }
+}
+
+TEST(Flags, TheVersionIsAskedForWithoutAHint) {
+  ServerProcess server("", {"--version"});
+  EXPECT_EQ(server.WaitForExit(), 0);
+  EXPECT_THAT(server.output(), StartsWith("kernelstream-server "));
+  EXPECT_THAT(server.output(), Not(HasSubstr("--help")));
 }
 
 TEST(Flags, DataDirectoryIsRequired) {
