@@ -136,6 +136,14 @@ TEST_F(CommandLine, UsageErrorsSayWhatIsKnown) {
   EXPECT_EQ(run.exit_status, 2);
   EXPECT_THAT(run.err, HasSubstr("there is no option --losss; did you mean --loss?"));
   EXPECT_THAT(run.err, HasSubstr("kernelstream create --help"));
+  EXPECT_THAT(Run("create m --los=logistic").err,
+              HasSubstr("no option --los; did you mean --loss?"));
+  EXPECT_THAT(Run("update m --inptu a.csv").err,
+              HasSubstr("no option --inptu; did you mean --input?"));
+  EXPECT_THAT(Run("list --jsn").err, HasSubstr("no option --jsn; did you mean --json?"));
+  run = Run("create m --loss logistic --zzz");
+  EXPECT_THAT(run.err, StartsWith("kernelstream: there is no option --zzz; kernelstream create"));
+  EXPECT_THAT(Run("update m").err, HasSubstr("--input is required"));
   EXPECT_EQ(RunRaw("").exit_status, 2);
   EXPECT_EQ(RunRaw("--help").exit_status, 0);
   EXPECT_EQ(RunRaw("update --help").exit_status, 0);

@@ -1,18 +1,15 @@
-// Row readers: what tricky files become, and that every error names line and column.
-#include <zlib.h>
-
+// Row readers: what tricky files become.
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/src/readers/numbers.h"
-#include "client/src/readers/row_reader.h"
 #include "client/src/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/client_readers_support.h"
 
 namespace kernelstream::client {
 namespace {
@@ -20,66 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-class Readers : public ::testing::Test {
- protected:
-  void SetUp() override {
-    path_ = ::testing::TempDir() + "/" +
-            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt";
-  }
-  void TearDown() override { std::remove(path_.c_str()); }
-
-  absl::StatusOr<std::unique_ptr<RowReader>> Open(const std::string& text, ReaderOptions options,
-                                                  bool gzip = false) {
-    if (gzip) {
-      gzFile file = gzopen(path_.c_str(), "wb");
-      gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-      gzclose(file);
-    } else {
-      std::FILE* file = std::fopen(path_.c_str(), "wb");
-      std::fwrite(text.data(), 1, text.size(), file);
-      std::fclose(file);
-    }
-    return OpenRowReader(path_, options);
-  }
-
-  // All rows, or the first error.
-  absl::StatusOr<std::vector<SourceRow>> Read(const std::string& text, ReaderOptions options,
-                                              bool gzip = false) {
-    auto reader = Open(text, options, gzip);
-    if (!reader.ok()) return reader.status();
-    std::vector<SourceRow> rows;
-    while (true) {
-      SourceRow row;
-      const absl::StatusOr<bool> more = (*reader)->Next(&row);
-      if (!more.ok()) return more.status();
-      if (!*more) break;
-      rows.push_back(std::move(row));
-    }
-    notes_ = (*reader)->TakeNotes();
-    skipped_ = (*reader)->skipped_rows();
-    return rows;
-  }
-
-  std::string path_;
-  std::vector<std::string> notes_;
-  uint64_t skipped_ = 0;
-};
-
-const std::vector<float>& Dense(const SourceRow& row) {
-  return std::get<DenseFeatures>(row.row.features).values;
-}
-const SparseFeatures& Sparse(const SourceRow& row) {
-  return std::get<SparseFeatures>(row.row.features);
-}
-double Number(const SourceRow& row) { return std::get<double>(row.row.target); }
-std::string Label(const SourceRow& row) { return std::get<std::string>(row.row.target); }
-
-ReaderOptions Of(Format format) {
-  ReaderOptions options;
-  options.format = format;
-  return options;
-}
 
 TEST_F(Readers, CsvWithNamedTargetAnywhere) {
   const auto rows = Read("a,y,b\n1,10,2\r\n\n3,20,4", Of(Format::kCsv)).value();
@@ -138,7 +75,7 @@ TEST_F(Readers, CsvColumnsAreListedEscapedAndCut) {
   ReaderOptions options = Of(Format::kCsv);
   options.target = "y";
   const absl::Status status =
-      Read(std::string(100'000, '\0') + ",\x1b[2J\n1,2\n", options).status();
+      Read(absl::StrCat(std::string(100'000, '\0'), ",\x1b[2J\n1,2\n"), options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_LT(status.message().size(), 1000u);
   EXPECT_EQ(status.message().find('\0'), absl::string_view::npos);
@@ -383,180 +320,6 @@ TEST_F(Readers, JsonLinesTakeTextsOfMissingValuesForMissing) {
   options.missing = Missing::kSkip;
   EXPECT_THAT(Read(text, options).value(), IsEmpty());
   EXPECT_EQ(skipped_, 2u);
-}
-
-struct BadInput {
-  const char* what;
-  Format format;
-  std::string text;
-  std::vector<std::string> message;
-};
-
-class BadInputs : public Readers, public ::testing::WithParamInterface<BadInput> {
-  void SetUp() override { path_ = ::testing::TempDir() + "/bad_" + GetParam().what + ".txt"; }
-};
-
-TEST_P(BadInputs, NameThePlaceAndTheTrouble) {
-  const auto rows = Read(GetParam().text, Of(GetParam().format));
-  ASSERT_FALSE(rows.ok());
-  for (const std::string& part : GetParam().message) {
-    EXPECT_THAT(std::string(rows.status().message()), HasSubstr(part));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, BadInputs,
-    ::testing::Values(
-        BadInput{"libsvm_index",
-                 Format::kLibsvm,
-                 "1 18446744073709551616:1\n",
-                 {"line 1", "is 2^64 or more"}},
-        BadInput{"csv_empty", Format::kCsv, "", {"is empty"}},
-        BadInput{"csv_text",
-                 Format::kCsv,
-                 "a,b,y\n1,2,3\n1,red,3\n",
-                 {"line 3", "column \"b\"", "\"red\" is not a number", "--drop b"}},
-        BadInput{"csv_missing",
-                 Format::kCsv,
-                 "a,b,y\n1,,3\n",
-                 {"line 2", "column \"b\"", "no value", "--missing skip"}},
-        BadInput{"csv_missing_target", Format::kCsv, "a,y\n1,\n", {"line 2", "column \"y\""}},
-        BadInput{"csv_short_row", Format::kCsv, "a,b,y\n1,2\n", {"line 2", "2 cells", "3"}},
-        BadInput{"csv_long_row", Format::kCsv, "a,y\n1,2,3\n", {"line 2", "3 cells"}},
-        BadInput{"csv_open_quote", Format::kCsv, "a,y\n\"1,2\n3,4\n", {"line 2", "never closed"}},
-        BadInput{"csv_after_quote",
-                 Format::kCsv,
-                 "a,y\n\"1\"2,3\n",
-                 {"line 2", "column \"a\"", "after the closing quote"}},
-        BadInput{"csv_twice", Format::kCsv, "a,a,y\n1,2,3\n", {"\"a\" occurs twice"}},
-        BadInput{"csv_no_header", Format::kCsv, "1,2,3\n4,5,6\n", {"line 1", "--no-header"}},
-        BadInput{"csv_overflow",
-                 Format::kCsv,
-                 "a,y\n1e400,1\n",
-                 {"line 2", "column \"a\"", "too large"}},
-        BadInput{"csv_float_overflow", Format::kCsv, "a,y\n1e39,1\n", {"line 2", "too large"}},
-        BadInput{"csv_infinity", Format::kCsv, "a,y\n-inf,1\n", {"line 2", "not a finite number"}},
-        BadInput{"csv_label_after_numbers",
-                 Format::kCsv,
-                 "a,y\n1,2\n1,red\n",
-                 {"line 3", "column \"y\"", "--target-type label"}},
-        BadInput{"csv_bytes", Format::kCsv, "a,y\n\xFF\xFE,1\n", {"line 2", "column \"a\""}},
-        BadInput{"csv_label_bytes", Format::kCsv, "a,y\n1,\xE9t\xE9\n", {"line 2", "not UTF-8"}},
-        BadInput{"csv_header_bytes", Format::kCsv, "a,\xE9\n1,2\n", {"line 1", "not UTF-8"}},
-        BadInput{"csv_utf16",
-                 Format::kCsv,
-                 std::string("\xFF\xFE"
-                             "a\0,\0",
-                             6),
-                 {"UTF-16"}},
-        BadInput{"csv_only_target", Format::kCsv, "y\n1\n", {"no column left", "--separator"}},
-        BadInput{
-            "csv_nul", Format::kCsv, std::string("a,y\n1\0,2\n", 9), {"line 2", "column \"a\""}},
-        BadInput{"libsvm_order", Format::kLibsvm, "1 2:1\n1 3:1 2:1\n", {"line 2", "increase"}},
-        BadInput{"libsvm_repeat", Format::kLibsvm, "1 2:1 2:1\n", {"line 1", "increase"}},
-        BadInput{"libsvm_zero", Format::kLibsvm, "1 0:1\n", {"line 1", "--zero-based"}},
-        BadInput{"libsvm_no_target", Format::kLibsvm, "1:1 2:1\n", {"line 1", "target"}},
-        BadInput{
-            "libsvm_words", Format::kLibsvm, "1 hello\n", {"line 1", "\"hello\"", "index:value"}},
-        BadInput{"libsvm_negative", Format::kLibsvm, "1 -3:1\n", {"line 1", "whole number"}},
-        BadInput{"libsvm_huge_index", Format::kLibsvm, "1 99999999999999999999:1\n", {"line 1"}},
-        BadInput{"libsvm_value", Format::kLibsvm, "1 2:abc\n", {"line 1", "input 2"}},
-        BadInput{"libsvm_nan", Format::kLibsvm, "1 2:nan\n", {"line 1", "input 2", "no value"}},
-        BadInput{"libsvm_nan_target", Format::kLibsvm, "nan 2:1\n", {"line 1", "target"}},
-        BadInput{"libsvm_many_labels", Format::kLibsvm, "1,2 3:1\n", {"line 1", "several labels"}},
-        BadInput{"jsonl_syntax",
-                 Format::kJsonLines,
-                 "{\"features\": [1], \"target\": 1}\n{nope\n",
-                 {"line 2", "not JSON at byte 3"}},
-        BadInput{"jsonl_array", Format::kJsonLines, "[1,2]\n", {"line 1", "not an object"}},
-        BadInput{"jsonl_deep", Format::kJsonLines, std::string(100000, '['), {"line 1"}},
-        BadInput{"jsonl_no_features",
-                 Format::kJsonLines,
-                 "{\"target\": 1}\n",
-                 {"line 1", "\"features\""}},
-        BadInput{"jsonl_no_target",
-                 Format::kJsonLines,
-                 "{\"features\": [1]}\n",
-                 {"line 1", "\"target\""}},
-        BadInput{"jsonl_string_value",
-                 Format::kJsonLines,
-                 "{\"features\": [1, \"2\"], \"target\": 1}\n",
-                 {"line 1", "features[1] is string"}},
-        BadInput{"jsonl_null",
-                 Format::kJsonLines,
-                 "{\"features\": [null], \"target\": 1}\n",
-                 {"line 1", "features[0]", "--missing"}},
-        BadInput{"jsonl_overflow",
-                 Format::kJsonLines,
-                 "{\"features\": [1e400], \"target\": 1}\n",
-                 {"line 1", "too large"}},
-        BadInput{"jsonl_float_overflow",
-                 Format::kJsonLines,
-                 "{\"features\": [1e39], \"target\": 1}\n",
-                 {"line 1", "features[0]", "1e30"}},
-        BadInput{"jsonl_nan",
-                 Format::kJsonLines,
-                 "{\"features\": [NaN], \"target\": 1}\n",
-                 {"line 1", "not JSON"}},
-        BadInput{"jsonl_repeated_index",
-                 Format::kJsonLines,
-                 "{\"features\": {\"3\": 1, \"3\": 2}, \"target\": 1}\n",
-                 {"line 1", "twice"}},
-        BadInput{"jsonl_same_index",
-                 Format::kJsonLines,
-                 "{\"features\": {\"3\": 1, \"03\": 2}, \"target\": 1}\n",
-                 {"line 1", "twice"}},
-        BadInput{"jsonl_repeated_key",
-                 Format::kJsonLines,
-                 "{\"features\": [1], \"target\": 1, \"target\": 2}\n",
-                 {"line 1", "twice"}},
-        BadInput{"jsonl_bool_target",
-                 Format::kJsonLines,
-                 "{\"features\": [1], \"target\": true}\n",
-                 {"line 1", "boolean"}},
-        BadInput{"jsonl_unknown_key",
-                 Format::kJsonLines,
-                 "{\"features\": [1], \"target\": 1, \"wieght\": 1}\n",
-                 {"line 1", "wieght"}},
-        BadInput{"jsonl_bytes",
-                 Format::kJsonLines,
-                 "{\"features\": [1], \"target\": \"\xFF\"}\n",
-                 {"line 1", "not JSON"}}),
-    [](const ::testing::TestParamInfo<BadInput>& bad) { return std::string(bad.param.what); });
-
-TEST_F(Readers, GoOnAfterABadLine) {
-  auto reader = Open("a,y\n1,2\nx,3\n4,5\n", Of(Format::kCsv)).value();
-  SourceRow row;
-  EXPECT_TRUE(reader->Next(&row).value());
-  EXPECT_TRUE(absl::IsInvalidArgument(reader->Next(&row).status()));
-  EXPECT_TRUE(reader->Next(&row).value());
-  EXPECT_EQ(Number(row), 5);
-  EXPECT_FALSE(reader->Next(&row).value());
-}
-
-TEST_F(Readers, LineOverTheLimitIsNamedAndPassedOver) {
-  const std::string text = "1 1:1\n" + std::string((64u << 20) + 1, '1') + "\n2 1:1\n";
-  auto reader = Open(text, Of(Format::kLibsvm)).value();
-  SourceRow row;
-  EXPECT_TRUE(reader->Next(&row).value());
-  const absl::Status status = reader->Next(&row).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("line 2"));
-  EXPECT_TRUE(reader->Next(&row).value());
-  EXPECT_EQ(row.line, 3u);
-}
-
-TEST_F(Readers, MissingFileAndUnknownTargetAreFinal) {
-  const auto missing = OpenRowReader(path_ + ".none", Of(Format::kCsv));
-  EXPECT_TRUE(absl::IsNotFound(missing.status()));
-  EXPECT_THAT(std::string(missing.status().message()), HasSubstr(".none"));
-  ReaderOptions options = Of(Format::kCsv);
-  options.target = "price";
-  const auto unknown = Open("a,b\n1,2\n", options);
-  EXPECT_TRUE(absl::IsNotFound(unknown.status()));
-  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("it has a, b"));
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(OpenRowReader(::testing::TempDir(), Of(Format::kCsv)).status()));
 }
 
 TEST(Utf8, OnlyShortestFormsWithoutSurrogates) {

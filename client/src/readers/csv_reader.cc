@@ -44,6 +44,28 @@ bool IsNumber(absl::string_view text) {
   return ParseTarget(text, &value).ok();
 }
 
+// What the line is a row of, if it is one of another format than CSV: what to do about it.
+std::string AdviceOnFormat(absl::string_view line) {
+  line = absl::StripAsciiWhitespace(line);
+  if (absl::StartsWith(line, "{\"")) return "it looks like JSON lines; give --format jsonl";
+  std::string pair;
+  for (absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
+    const bool first = word.data() == line.data();
+    const size_t colon = word.find(':');
+    if (colon == absl::string_view::npos && first) continue;  // the target
+    if (absl::StartsWith(word, "#") && !pair.empty()) break;
+    const absl::string_view key = word.substr(0, colon);
+    if (colon == absl::string_view::npos || !(IsDigits(key) || key == "qid") ||
+        !IsNumber(word.substr(colon + 1))) {
+      return "";
+    }
+    if (pair.empty()) pair = std::string(word);
+  }
+  return pair.empty()
+             ? ""
+             : absl::StrCat(Quote(pair), " looks like LIBSVM's index:value; give --format libsvm");
+}
+
 std::string ListColumns(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kMostListedColumns);
   // Escaped and cut like a quoted name: the file may be no table at all.
@@ -135,6 +157,10 @@ absl::Status CsvReader::SplitRecord() {
 
 absl::Status CsvReader::Open() {
   absl::StatusOr<bool> more = ReadRecord();
+  if (const std::string advice = AdviceOnFormat(record_); !advice.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(source_->name(), ", line ", record_line_, " is not CSV: ", advice));
+  }
   if (!more.ok()) {
     return absl::IsInvalidArgument(more.status())
                ? absl::FailedPreconditionError(more.status().message())
@@ -343,9 +369,11 @@ absl::Status CsvReader::ParseNamedCell(const std::string& cell, size_t column,
 
 absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
   if (num_cells_ != names_.size()) {
-    return Located(record_line_, "",
-                   absl::StrCat("has ", num_cells_, " cells where ", names_.size(),
-                                " are expected; check separators and quotes"));
+    const std::string advice = AdviceOnFormat(record_);
+    return Located(
+        record_line_, "",
+        absl::StrCat("has ", num_cells_, " cells where ", names_.size(), " are expected; ",
+                     advice.empty() ? "check separators and quotes" : advice));
   }
   DenseFeatures features;
   NamedFeatures named;
@@ -379,11 +407,14 @@ absl::Status CsvReader::ParseRecord(Row* row, bool* skip) {
     } else {
       status = ParseFeature(cell, &features.values.emplace_back());
       if (!status.ok() && absl::EndsWith(status.message(), "is not a number")) {
-        status = absl::InvalidArgumentError(
-            absl::StrCat(status.message(),
-                         "; encode it as numbers (one column of 0 and 1 per category), create the "
-                         "model with --hashed, or leave the column out with --drop ",
-                         names_[i]));
+        const std::string advice = AdviceOnFormat(record_);
+        status = absl::InvalidArgumentError(absl::StrCat(
+            status.message(), "; ",
+            !advice.empty()
+                ? advice
+                : absl::StrCat("encode it as numbers (one column of 0 and 1 per category), create "
+                               "the model with --hashed, or leave the column out with --drop ",
+                               names_[i])));
       }
     }
     if (!status.ok()) return Located(record_line_, names_[i], status.message());

@@ -19,6 +19,7 @@ class CsvReader : public RowReader {
   CsvReader(std::unique_ptr<ByteSource> source, ReaderOptions options);
 
   // Reads the header and settles the columns. Not InvalidArgument: nothing can be read.
+  // FailedPrecondition says so if the file looks like LIBSVM or JSON lines.
   absl::Status Open();
   absl::StatusOr<bool> Next(SourceRow* row) override;
   std::optional<double> Fraction() const override { return source_->Fraction(); }
