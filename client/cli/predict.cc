@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/globals.h"
 #include "client/cli/input_flags.h"
+#include "client/cli/lines.h"
 #include "client/cli/print.h"
 #include "client/src/convert.h"
 
@@ -123,11 +124,12 @@ class PredictionWriter {
 // Thread-compatible. Rows on their way through a stream, whose answers are written in order.
 class StreamedRows {
  public:
-  StreamedRows(PredictStream* stream, PredictionWriter* writer)
-      : stream_(stream), writer_(writer) {}
+  StreamedRows(const RowReader* reader, PredictStream* stream, PredictionWriter* writer)
+      : reader_(reader), stream_(stream), writer_(writer) {}
 
-  absl::Status Send(absl::Span<const Row> rows, uint64_t first_line) {
-    first_lines_.push_back(first_line);
+  // lines: those of the rows.
+  absl::Status Send(absl::Span<const Row> rows, std::vector<SentLine> lines) {
+    lines_.push_back(std::move(lines));
     const absl::Status sent = stream_->Send(rows);
     const absl::Status written = WriteAnswers(sent.ok() ? kMostPending - 1 : 0);
     return written.ok() && !sent.ok() ? About(sent) : written;
@@ -138,7 +140,7 @@ class StreamedRows {
     while (stream_->pending() > left || stream_->answered() > 0) {
       absl::StatusOr<PredictResult> result = stream_->Next();
       if (!result.ok()) return About(result.status());
-      first_lines_.pop_front();
+      lines_.pop_front();
       for (const Prediction& prediction : result->predictions) {
         if (absl::Status status = writer_->Write(prediction); !status.ok()) return status;
       }
@@ -151,14 +153,18 @@ class StreamedRows {
 
   // A failure is about the oldest rows without an answer.
   absl::Status About(const absl::Status& status) const {
-    return absl::Status(status.code(),
-                        absl::StrCat(status.message(), " (rows from line ", first_lines_.front(),
-                                     " on; row 0 is that line)"));
+    std::string place = PlaceOf(status, *reader_, lines_.front());
+    if (place.empty()) {
+      place =
+          absl::StrCat("rows from line ", lines_.front().front().line, " on; row 0 is that line");
+    }
+    return absl::Status(status.code(), absl::StrCat(status.message(), " (", place, ")"));
   }
 
+  const RowReader* const reader_;
   PredictStream* const stream_;
   PredictionWriter* const writer_;
-  std::deque<uint64_t> first_lines_;  // of the requests whose answers are due
+  std::deque<std::vector<SentLine>> lines_;  // of the requests whose answers are due
 };
 
 absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* reader,
@@ -169,11 +175,11 @@ absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* re
   absl::StatusOr<std::unique_ptr<PredictStream>> stream =
       client->OpenPredictStream(flags.name, options);
   if (!stream.ok()) return stream.status();
-  StreamedRows streamed(stream->get(), writer);
+  StreamedRows streamed(reader, stream->get(), writer);
   std::vector<Row> rows;
-  uint64_t first_line = 0;
   for (bool more = true; more;) {
     rows.clear();
+    std::vector<SentLine> lines;
     while (more && rows.size() < flags.batch_rows) {
       SourceRow row;
       absl::StatusOr<bool> read = reader->Next(&row);
@@ -183,11 +189,11 @@ absl::Status PredictAll(Client* client, const PredictFlags& flags, RowReader* re
       }
       more = *read;
       if (!more) break;
-      if (rows.empty()) first_line = row.line;
+      lines.push_back(LineOf(row));
       rows.push_back(std::move(row.row));
     }
     if (rows.empty()) break;
-    if (absl::Status status = streamed.Send(rows, first_line); !status.ok()) return status;
+    if (absl::Status status = streamed.Send(rows, std::move(lines)); !status.ok()) return status;
   }
   return streamed.WriteAnswers(0);
 }

@@ -1,4 +1,3 @@
-#include <deque>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -7,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/cli/globals.h"
 #include "client/cli/input_flags.h"
+#include "client/cli/lines.h"
 #include "client/cli/print.h"
 #include "client/cli/progress.h"
 #include "client/src/convert.h"
@@ -19,7 +18,6 @@
 namespace kernelstream::client {
 namespace {
 
-constexpr size_t kMostListedRows = 20;
 // How often waits look for Ctrl-C and redraw.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 // How long Ctrl-C waits for the acks of what was sent.
@@ -38,55 +36,6 @@ struct UpdateFlags {
   bool skip_bad_lines = false;
   bool wait_applied = true;
   bool quiet = false;
-};
-
-struct LineProblem {
-  uint64_t line;
-  std::string message;
-};
-
-// Thread-safe. Which line each unacknowledged row came from, and the rows the server refused.
-class Lines {
- public:
-  explicit Lines(uint64_t first_row) : first_row_(first_row) {}
-
-  void Sent(uint64_t line) {
-    absl::MutexLock lock(&mu_);
-    lines_.push_back(line);
-    last_line_ = line;
-  }
-  void Acknowledged(const StreamAck& ack) {
-    absl::MutexLock lock(&mu_);
-    for (const RejectedRow& rejected : ack.rejected) {
-      ++rejected_;
-      if (listed_.size() >= kMostListedRows) continue;
-      const uint64_t at = rejected.row - first_row_;
-      listed_.push_back({rejected.row >= first_row_ && at < lines_.size() ? lines_[at] : 0,
-                         std::string(rejected.status.message())});
-    }
-    for (; first_row_ < ack.next_row && !lines_.empty(); ++first_row_) lines_.pop_front();
-  }
-  std::vector<LineProblem> listed() const {
-    absl::MutexLock lock(&mu_);
-    return listed_;
-  }
-  uint64_t rejected() const {
-    absl::MutexLock lock(&mu_);
-    return rejected_;
-  }
-  // Line of the first row not acknowledged; of the last row sent if there is none.
-  uint64_t next_line() const {
-    absl::MutexLock lock(&mu_);
-    return lines_.empty() ? last_line_ : lines_.front();
-  }
-
- private:
-  mutable absl::Mutex mu_;
-  uint64_t first_row_ ABSL_GUARDED_BY(mu_);
-  uint64_t last_line_ ABSL_GUARDED_BY(mu_) = 0;
-  std::deque<uint64_t> lines_ ABSL_GUARDED_BY(mu_);
-  std::vector<LineProblem> listed_ ABSL_GUARDED_BY(mu_);
-  uint64_t rejected_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // Thread-compatible. One run of `kernelstream update`.
@@ -143,8 +92,8 @@ absl::StatusOr<bool> UpdateRun::NextRow(SourceRow* row) {
     }
     if (!absl::IsInvalidArgument(more.status()) || !flags_.skip_bad_lines) return more;
     ++num_bad_lines_;
-    if (bad_lines_.size() < kMostListedRows) {
-      bad_lines_.push_back({0, std::string(more.status().message())});
+    if (bad_lines_.size() < Lines::kMostListed) {
+      bad_lines_.push_back({0, "", std::string(more.status().message())});
     }
   }
 }
@@ -173,7 +122,7 @@ absl::Status UpdateRun::Start() {
       client_->OpenUpdateStream(flags_.name, options);
   if (!stream.ok()) return stream.status();
   stream_ = *std::move(stream);
-  lines_ = std::make_unique<Lines>(stream_->next_row());
+  lines_ = std::make_unique<Lines>(reader_.get(), stream_->next_row());
   return SkipLoggedRows();
 }
 
@@ -214,7 +163,7 @@ absl::Status UpdateRun::SendAll() {
   while (interrupts == 0) {
     absl::StatusOr<bool> more = NextRow(&row);
     if (more.ok() && *more) {
-      lines_->Sent(row.line);
+      lines_->Sent(LineOf(row));
       rows.push_back(std::move(row.row));
       if (rows.size() < flags_.batch_rows) continue;
     }
@@ -291,7 +240,8 @@ void UpdateRun::PrintProblems() const {
     PrintError(absl::StrCat("... and ", num_bad_lines_ - bad_lines_.size(), " more bad lines"));
   }
   for (const LineProblem& problem : rejected) {
-    PrintError(absl::StrCat("line ", problem.line, " was rejected: ", problem.message));
+    PrintError(absl::StrCat("line ", problem.line, problem.input.empty() ? "" : ", ", problem.input,
+                            " was rejected: ", problem.message));
   }
   if (lines_->rejected() > rejected.size()) {
     PrintError(
@@ -350,7 +300,9 @@ void UpdateRun::PrintJsonSummary(const UpdateSummary& summary, double seconds,
   }
   json["rejected"] = nlohmann::ordered_json::array();
   for (const LineProblem& problem : lines_->listed()) {
-    json["rejected"].push_back({{"line", problem.line}, {"message", problem.message}});
+    nlohmann::ordered_json rejected = {{"line", problem.line}, {"message", problem.message}};
+    if (!problem.input.empty()) rejected["input"] = problem.input;
+    json["rejected"].push_back(std::move(rejected));
   }
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }

@@ -171,6 +171,24 @@ INSTANTIATE_TEST_SUITE_P(
                  {"line 1", "not JSON"}}),
     [](const ::testing::TestParamInfo<BadInput>& bad) { return std::string(bad.param.what); });
 
+TEST_F(Readers, NameInputsAsTheFileDoes) {
+  ReaderOptions options = Of(Format::kCsv);
+  options.drop = {"b"};
+  options.target = "y";
+  auto csv = Open("a,y,b,c\n1,2,3,4\n", options).value();
+  EXPECT_EQ(csv->num_inputs(), 2u);
+  EXPECT_EQ(csv->InputName({}, 0), "column \"a\"");
+  EXPECT_EQ(csv->InputName({}, 1), "column \"c\"");
+  EXPECT_EQ(csv->InputName({}, 2), "");
+  auto libsvm = Open("1 3:1 7:1\n", Of(Format::kLibsvm)).value();
+  SourceRow row;
+  ASSERT_TRUE(libsvm->Next(&row).value());
+  EXPECT_EQ(libsvm->InputName(Sparse(row).indices, 1), "index 7 (6 counting from 0)");
+  EXPECT_EQ(libsvm->InputName(Sparse(row).indices, 2), "");
+  auto jsonl = Open("{\"features\": [1], \"target\": 1}\n", Of(Format::kJsonLines)).value();
+  EXPECT_EQ(jsonl->InputName({}, 0), "");  // counts as the server does
+}
+
 TEST_F(Readers, GoOnAfterABadLine) {
   auto reader = Open("a,y\n1,2\nx,3\n4,5\n", Of(Format::kCsv)).value();
   SourceRow row;

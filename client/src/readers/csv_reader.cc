@@ -318,6 +318,15 @@ absl::StatusOr<bool> CsvReader::Next(SourceRow* row) {
   }
 }
 
+std::string CsvReader::InputName(absl::Span<const uint64_t> indices, size_t place) const {
+  if (!indices.empty() || options_.named) return "";
+  for (size_t i = 0; i < roles_.size(); ++i) {
+    if (roles_[i] != Role::kFeature) continue;
+    if (place-- == 0) return absl::StrCat("column ", Quote(names_[i]));
+  }
+  return "";
+}
+
 absl::Status CsvReader::ParseVectorCell(const std::string& cell, size_t column, Row* row) {
   if (!std::holds_alternative<std::vector<double>>(row->target)) {
     row->target = std::vector<double>(targets_.size());

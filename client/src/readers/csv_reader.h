@@ -23,6 +23,8 @@ class CsvReader : public RowReader {
   absl::Status Open();
   absl::StatusOr<bool> Next(SourceRow* row) override;
   std::optional<double> Fraction() const override { return source_->Fraction(); }
+  size_t num_inputs() const override { return num_features_; }
+  std::string InputName(absl::Span<const uint64_t> indices, size_t place) const override;
 
  private:
   enum class Role { kFeature, kCategory, kTarget, kWeight, kDropped };

@@ -45,6 +45,13 @@ absl::StatusOr<bool> LibsvmReader::Next(SourceRow* row) {
   }
 }
 
+std::string LibsvmReader::InputName(absl::Span<const uint64_t> indices, size_t place) const {
+  if (place >= indices.size()) return "";
+  const uint64_t index = indices[place];
+  if (options_.index_base == 0) return absl::StrCat("index ", index);
+  return absl::StrCat("index ", index + options_.index_base, " (", index, " counting from 0)");
+}
+
 absl::Status LibsvmReader::ParseTargetToken(absl::string_view token, Row* row) {
   if (!options_.target_required) return absl::OkStatus();
   if (options_.target_type == TargetType::kPopulation) {

@@ -16,6 +16,7 @@ class LibsvmReader : public RowReader {
   LibsvmReader(std::unique_ptr<ByteSource> source, ReaderOptions options);
   absl::StatusOr<bool> Next(SourceRow* row) override;
   std::optional<double> Fraction() const override { return source_->Fraction(); }
+  std::string InputName(absl::Span<const uint64_t> indices, size_t place) const override;
 
  private:
   absl::Status ParseLine(absl::string_view line, Row* row);

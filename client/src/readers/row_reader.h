@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "client/include/kernelstream/client.h"
 
 namespace kernelstream::client {
@@ -70,6 +71,14 @@ class RowReader {
 
   // Rows left out because of Missing::kSkip.
   uint64_t skipped_rows() const { return skipped_rows_; }
+
+  // Inputs of a dense row; 0 if they are not settled by the file.
+  virtual size_t num_inputs() const { return 0; }
+  // What the input at `place` of a row, from 0, is called in the file: "column \"age\"" or "index
+  // 3". Empty: as it is called on the wire, or not known. indices: the row's, if it is sparse.
+  virtual std::string InputName(absl::Span<const uint64_t> /*indices*/, size_t /*place*/) const {
+    return "";
+  }
 
   // Share of the input that is read, 0 to 1; absent for pipes.
   virtual std::optional<double> Fraction() const = 0;
