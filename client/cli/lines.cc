@@ -97,6 +97,7 @@ void Lines::Sent(SentLine line) {
 
 void Lines::Acknowledged(const StreamAck& ack) {
   absl::MutexLock lock(&mu_);
+  model_is_known_ |= !ack.recovered;
   for (const RejectedRow& rejected : ack.rejected) {
     ++rejected_;
     if (listed_.size() >= kMostListed) continue;
@@ -121,6 +122,11 @@ uint64_t Lines::rejected() const {
 uint64_t Lines::next_line() const {
   absl::MutexLock lock(&mu_);
   return lines_.empty() ? last_line_ : lines_.front().line;
+}
+
+bool Lines::model_is_known() const {
+  absl::MutexLock lock(&mu_);
+  return model_is_known_;
 }
 
 }  // namespace kernelstream::client

@@ -52,6 +52,8 @@ class Lines {
   uint64_t rejected() const;
   // Line of the first row not acknowledged; of the last row sent if there is none.
   uint64_t next_line() const;
+  // True once an ack has told what the model is.
+  bool model_is_known() const;
 
  private:
   const RowReader& reader_;
@@ -61,6 +63,7 @@ class Lines {
   std::deque<SentLine> lines_ ABSL_GUARDED_BY(mu_);
   std::vector<LineProblem> listed_ ABSL_GUARDED_BY(mu_);
   uint64_t rejected_ ABSL_GUARDED_BY(mu_) = 0;
+  bool model_is_known_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace kernelstream::client

@@ -56,6 +56,8 @@ class UpdateRun {
   // asked.
   absl::StatusOr<bool> NextRow(SourceRow* row);
   UpdateSummary Finish();
+  // True if the summary tells of the model: by an ack, or by Look.
+  bool ModelIsKnown() const { return looked_ || lines_->model_is_known(); }
   // What the model is now, into the summary too.
   absl::StatusOr<ModelInfo> Look(UpdateSummary* summary);
   // Waits until the rows that were taken are learned; the summary then tells of the model that has
@@ -80,6 +82,7 @@ class UpdateRun {
   std::vector<LineProblem> bad_lines_;
   uint64_t num_bad_lines_ = 0;
   bool interrupted_ = false;
+  bool looked_ = false;
 };
 
 absl::StatusOr<bool> UpdateRun::NextRow(SourceRow* row) {
@@ -187,6 +190,7 @@ UpdateSummary UpdateRun::Finish() {
 absl::StatusOr<ModelInfo> UpdateRun::Look(UpdateSummary* summary) {
   absl::StatusOr<ModelInfo> model = client_->GetModel(flags_.name);
   if (model.ok()) {
+    looked_ = true;
     summary->step = model->step;
     summary->num_features = model->num_features;
     summary->validation = model->validation;
@@ -262,10 +266,12 @@ void UpdateRun::PrintSummary(const UpdateSummary& summary, double seconds) const
           ? absl::StrCat(", ", WithCommas(reader_->skipped_rows()), " skipped for missing cells")
           : "",
       absl::StrFormat("; %.1f s, ", seconds), WithCommas(static_cast<uint64_t>(rate)), " rows/s\n");
-  const std::string recent = summary.validation ? RecentText(*summary.validation) : "";
-  std::cout << absl::StrCat("model: step ", WithCommas(summary.step), ", ",
-                            WithCommas(summary.num_features), " features",
-                            recent.empty() ? "" : ", recent ", recent, "\n");
+  if (ModelIsKnown()) {
+    const std::string recent = summary.validation ? RecentText(*summary.validation) : "";
+    std::cout << absl::StrCat("model: step ", WithCommas(summary.step), ", ",
+                              WithCommas(summary.num_features), " features",
+                              recent.empty() ? "" : ", recent ", recent, "\n");
+  }
   if (summary.rows_recovered > 0) {
     std::cout << absl::StrCat(
         WithCommas(summary.rows_recovered),
@@ -292,8 +298,10 @@ void UpdateRun::PrintJsonSummary(const UpdateSummary& summary, double seconds,
   json["seconds"] = seconds;
   json["reconnects"] = summary.reconnects;
   json["sequence"] = summary.sequence;
-  json["step"] = summary.step;
-  json["numFeatures"] = summary.num_features;
+  if (ModelIsKnown()) {
+    json["step"] = summary.step;
+    json["numFeatures"] = summary.num_features;
+  }
   if (summary.validation) {
     json["validation"] =
         nlohmann::ordered_json::parse(ToJson(ToProto(*summary.validation)), nullptr, false);
@@ -344,13 +352,18 @@ int UpdateRun::Run() {
   UpdateSummary summary = Finish();
   interrupted_ = interrupts > 0;
   if (!summary.status.ok()) status = summary.status;
+  if (status.ok() && rows_read_ == 0 && num_bad_lines_ == 0 && reader_->skipped_rows() == 0) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat(flags_.input.path == "-" ? "standard input" : flags_.input.path,
+                     " has no rows; nothing was learned"));
+  }
   // A model that takes no more rows still learns those it has taken.
   const bool takes_no_more = absl::IsFailedPrecondition(status);
   if (flags_.wait_applied && (takes_no_more || (status.ok() && flags_.ack != AckLevel::kApplied))) {
     const absl::Status waited = WaitApplied(&summary);
     if (status.ok()) status = waited;
     interrupted_ = interrupts > 0;
-  } else if (takes_no_more) {
+  } else if (takes_no_more || (!interrupted_ && !status.ok() && summary.status.ok())) {
     Look(&summary).status().IgnoreError();  // for the summary; `status` is what went wrong
   }
   if (!interrupted_) return Report(summary, status);

@@ -154,15 +154,6 @@ TEST_F(CommandLine, UsageErrorsSayWhatIsKnown) {
   EXPECT_THAT(Run("create m --loss hinges").err, HasSubstr("known: logistic, square"));
 }
 
-TEST_F(CommandLine, UnreachableServerIsNamed) {
-  const Outcome run = RunRaw("--address 127.0.0.1:1 --timeout 50ms list");
-  EXPECT_EQ(run.exit_status, 1);
-  EXPECT_THAT(run.err, StartsWith("kernelstream: no kernelstream server answers at 127.0.0.1:1"));
-  EXPECT_THAT(run.err, HasSubstr("KERNELSTREAM_ADDRESS"));
-}
-
-TEST_F(CommandLine, AddressComesFromTheEnvironment) {
-  server_.AddModel("m");
 TEST_F(CommandLine, AFlagThatTakesAWordListsThem) {
   const std::string file = " --input " + File("rows.csv", "a,y\n1,1\n");
   Outcome run = Run("update m --format xml" + file);
@@ -178,6 +169,15 @@ TEST_F(CommandLine, AFlagThatTakesAWordListsThem) {
               HasSubstr("expected auto, last, polynomial or uniform"));
 }
 
+TEST_F(CommandLine, UnreachableServerIsNamed) {
+  const Outcome run = RunRaw("--address 127.0.0.1:1 --timeout 50ms list");
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_THAT(run.err, StartsWith("kernelstream: no kernelstream server answers at 127.0.0.1:1"));
+  EXPECT_THAT(run.err, HasSubstr("KERNELSTREAM_ADDRESS"));
+}
+
+TEST_F(CommandLine, AddressComesFromTheEnvironment) {
+  server_.AddModel("m");
   setenv("KERNELSTREAM_ADDRESS", server_.address().c_str(), 1);
   EXPECT_THAT(RunRaw("list").out, StartsWith("m  "));
   unsetenv("KERNELSTREAM_ADDRESS");
@@ -227,6 +227,40 @@ TEST_F(CommandLine, BadLineStopsOrIsSkipped) {
   EXPECT_EQ(run.exit_status, 1);
   EXPECT_THAT(run.out, HasSubstr("1 sent, 1 accepted, 0 rejected, 1 bad lines, 1 logged before"));
   EXPECT_EQ(server_.Log("m").size(), 2u);
+}
+
+TEST_F(CommandLine, AnUpdateThatFailsBeforeItsFirstRowTellsOfTheModelAsItIs) {
+  server_.AddModel("m");
+  ASSERT_EQ(Run("update m --input " + File("rows.csv", "a,y\n1,1\n2,1\n3,-1\n")).exit_status, 0);
+  const std::string state = absl::StrCat("model: step ", server_.Log("m").size(), ", ");
+  const std::string bad = File("bad.csv", "a,y\nred,1\n");
+  Outcome run = Run("update m --input " + bad);
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_THAT(run.err, HasSubstr("line 2, column \"a\""));
+  EXPECT_THAT(run.out, HasSubstr(state));
+  // The stream and the model are gone: nothing is known of it.
+  server_.Inject(FaultPoint::kBeforeLog, 0, grpc::StatusCode::NOT_FOUND);
+  run = Run("update m --input " + File("one.csv", "a,y\n1,1\n"));
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_THAT(run.out, HasSubstr("0 accepted"));
+  EXPECT_THAT(run.out, Not(HasSubstr("model: step")));
+  server_.Inject(FaultPoint::kBeforeLog, 0, grpc::StatusCode::NOT_FOUND);
+  run = Run("--json update m --input " + File("one.csv", "a,y\n1,1\n"));
+  EXPECT_THAT(run.out, Not(HasSubstr("\"step\"")));
+}
+
+TEST_F(CommandLine, AFileWithoutARowIsAnError) {
+  server_.AddModel("m");
+  ASSERT_EQ(Run("update m --input " + File("rows.csv", "a,y\n1,1\n")).exit_status, 0);
+  const std::string header = File("header.csv", "a,y\n");
+  Outcome run = Run("update m --input " + header);
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_THAT(run.err, HasSubstr("header.csv has no rows; nothing was learned"));
+  EXPECT_THAT(run.out, HasSubstr("model: step 1, "));
+  run = Run("update m --format libsvm --input - <" + File("empty", ""));
+  EXPECT_EQ(run.exit_status, 1);
+  EXPECT_THAT(run.err, HasSubstr("standard input has no rows"));
+  EXPECT_THAT(Run("--json update m --input " + header).out, HasSubstr("\"ok\": false"));
 }
 
 TEST_F(CommandLine, AModelThatTakesNoMoreRowsIsSummedUpWithoutACommandToGoOn) {
