@@ -134,6 +134,30 @@ TEST(Process, WritesItsAddressLogsItAndStopsOnSigterm) {
 
 // Acknowledged as durable, not learned, and waited for: the stop takes its whole grace. A second
 // signal ends it.
+// gRPC's own limit is 4 MiB.
+TEST(Process, TakesARequestOf5MiBWithoutAFlag) {
+  constexpr uint32_t kRows = 640, kDimension = 2048;
+  TempDir dir;
+  ServerProcess server(dir.path() + "/data");
+  Connection connection(server.WaitUntilListening());
+  connection.WaitUntilServing();
+  v1::ModelConfig config = SmallConfig("square");
+  config.mutable_input()->set_dimension(kDimension);
+  connection.Create("m", config);
+  v1::UpdateRequest request;
+  request.set_model("m");
+  v1::SampleMatrix& matrix = *request.mutable_matrix();
+  matrix.set_rows(kRows);
+  matrix.set_dimension(kDimension);
+  matrix.set_values(std::string(kRows * kDimension * sizeof(float), '\0'));
+  for (uint32_t row = 0; row < kRows; ++row) matrix.add_targets(row % 3);
+  ASSERT_GE(request.ByteSizeLong(), 5u << 20);
+  v1::UpdateResponse response;
+  const grpc::Status status = connection.Update(request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.rows_accepted(), kRows);
+}
+
 TEST(Process, ASecondSignalEndsADrainAtOnce) {
   TempDir dir;
   ServerProcess server(dir.path() + "/data", {"--shutdown_grace=1h"});
