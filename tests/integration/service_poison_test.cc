@@ -208,6 +208,27 @@ TEST(PoisonedUpdate, ARowAloneFailsTheCallWithItsField) {
   EXPECT_EQ(server->Get("m").state().sequence(), 0u);
 }
 
+TEST(PoisonedUpdate, ACallWithoutARowIsToldSo) {
+  InProcessServer server;
+  server->Create("m", LabelledConfig());
+  v1::UpdateRequest request;
+  v1::UpdateResponse response;
+  grpc::Status status = server->Update(request, &response);  // an empty message
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  request.set_model("m");
+  status = server->Update(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(FieldOf(status), "samples");
+  EXPECT_THAT(status.error_message(), HasSubstr("there are no rows; send at least one"));
+  request.mutable_matrix()->set_dimension(2);
+  status = server->Update(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(FieldOf(status), "matrix.rows");
+  const v1::ModelState state = server->Get("m").state();
+  EXPECT_EQ(state.sequence(), 0u);
+  EXPECT_EQ(state.rows_rejected(), 0u);
+}
+
 TEST(PoisonedUpdate, MatrixRowsAreNamedByTheirPlaceInTheMatrix) {
   InProcessServer server;
   server->Create("m", LabelledConfig());
