@@ -1,4 +1,5 @@
-// Same config and same mini-batches: same bits, whatever the machine does.
+// Same config and same mini-batches: same bits, whatever the machine does, if it has fused
+// multiply-add; without it, scores within 2e-3.
 #include "core/model/fingerprint.h"
 #include "core/simd/simd.h"
 #include "tests/model/model_support.h"
@@ -72,6 +73,10 @@ TEST_P(Replay, IsTheSameAfterSaveAndRestoreAnywhere) {
   }
 }
 
+// A product and a sum that are rounded one by one differ in the last bit from those that are not,
+// and what is learned from them adds up: how far scores are apart after kRows.
+constexpr double kWithoutFma = 2e-3;
+
 TEST_P(Replay, IsTheSameOnEveryTargetWithFmaAndCloseOnTheOthers) {
   const ModelConfig config = Config();
   const SampleBatch rows = Rows();
@@ -90,7 +95,7 @@ TEST_P(Replay, IsTheSameOnEveryTargetWithFmaAndCloseOnTheOthers) {
       EXPECT_EQ(scores, reference) << target;
     } else {
       for (size_t i = 0; i < scores.size(); ++i) {
-        ASSERT_NEAR(scores[i], reference[i], 2e-3) << target << " row " << i;
+        ASSERT_NEAR(scores[i], reference[i], kWithoutFma) << target << " row " << i;
       }
     }
   }
