@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the image and uses it as a user would: a server in one container; create, stream, predict and evaluate with the
-# command line in the image; not root; health; a clean stop; the model is still there after a restart.
+# command line in the image; not root; health; a clean stop; the model is still there after a restart; not larger than it has to be.
 #   deploy/smoke-test.sh [TAG]      SKIP_BUILD=1 tests an image that is there already
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 tag=${1:-kernelstream}
 train=client/examples/a9a.libsvm.gz
 held_out=client/examples/a9a.t.libsvm.gz
+max_mib=250  # about twice what it is
 work=$(mktemp -d -t kernelstream-smoke.XXXXXX)
 container=
 fail() {
@@ -107,4 +108,6 @@ wait_healthy
 after=$(inside kernelstream describe smoke --json | json_value fingerprint)
 [ -n "$before" ] && [ "$before" = "$after" ] || fail "fingerprint $before became $after over a restart"
 stop
-echo "image $tag: uid $uid, $(($(size) / 1048576)) MiB, held-out error $error, same model after a restart"
+mib=$(($(size) / 1048576))
+[ "$mib" -gt 0 ] && [ "$mib" -le "$max_mib" ] || fail "the image has $mib MiB; it is not to be larger than $max_mib MiB"
+echo "image $tag: uid $uid, $mib MiB, held-out error $error, same model after a restart"
