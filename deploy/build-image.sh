@@ -5,6 +5,7 @@
 # is enough; where no registry can be reached it makes the base image itself with debootstrap.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. deploy/lib.sh
 tag=kernelstream
 case "${1:-}" in
   "" | --*) ;;
@@ -30,12 +31,9 @@ engine() {
 # A minimal Debian from the machine's own package sources, under the name the Dockerfile asks for.
 make_base() {
   local root container
-  command -v debootstrap >/dev/null || { echo "build-image: cannot pull $base; install debootstrap" >&2; return 1; }
+  echo "build-image: cannot pull $base; making one" >&2
   root=$(mktemp -d -t kernelstream-base.XXXXXX)
-  chmod 755 "$root"
-  debootstrap --variant=minbase bookworm "$root" >/dev/null
-  rm -f "$root/etc/apt/sources.list" "$root"/var/cache/apt/archives/*.deb
-  cp -a /etc/apt/sources.list* /etc/apt/apt.conf.d "$root/etc/apt/"
+  debian_root "$root"
   container=$(run_buildah from scratch)
   tar -C "$root" -cf "$root.tar" .
   run_buildah add -q "$container" "$root.tar" / >/dev/null

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by deploy/quickstart.sh, deploy/smoke-test.sh, tests/run.sh and the Dockerfile: how to build here, how to be quiet
-# about it, and how to read an answer.
+# Sourced by the scripts of deploy/, tests/run.sh and the Dockerfile: how to build here, how to be quiet about it, how to
+# read an answer, and how to make a Debian.
 
 # One compiler for gRPC code takes up to 1.5 GiB: no more of them at once than fit.
 parallel_jobs() {
@@ -30,3 +30,19 @@ run_logged() {
 
 # json_value KEY: the number or string after KEY in the JSON on standard input.
 json_value() { grep -oE "\"$1\": *\"?[^\",}]+" | head -n 1 | sed -E 's/^[^:]*: *"?//'; }
+
+# debian_root DIR: a minimal Debian 12 in the empty directory DIR. Its packages come from where this machine's Debian
+# packages come from, or else from where debootstrap takes them. Needs root.
+debian_root() {
+  local sources mirror log
+  command -v debootstrap >/dev/null || { echo "install debootstrap: a minimal Debian is to be made" >&2; return 1; }
+  chmod 755 "$1"
+  sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
+    'Created-By: Packages' 'Origin: Debian' 2>/dev/null | grep ' bookworm' | sort -u || true)
+  mirror=$(awk '$3 == "bookworm" {print $2; exit}' <<<"$sources")
+  log=$(mktemp)
+  debootstrap --variant=minbase bookworm "$1" ${mirror:+"$mirror"} >"$log" 2>&1 || { tail -n 20 "$log" >&2; return 1; }
+  rm -f "$log" "$1"/var/cache/apt/archives/*.deb
+  [ -z "$mirror" ] || echo "$sources" >"$1/etc/apt/sources.list"
+  cp -a /etc/apt/apt.conf.d "$1/etc/apt/"
+}
