@@ -1,7 +1,11 @@
 #include "core/feature/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
+
+#include "core/feature/quasi_monte_carlo.h"
+#include "core/simd/simd.h"
 
 namespace kernelstream {
 
@@ -69,6 +73,33 @@ FeatureSpec Sampled(const FeatureSpec& spec, const SamplerEntry& sampler) {
   FeatureSpec sampled = spec;
   SetSampler(sampler, 0, NetSlots(spec), sampled);
   return sampled;
+}
+
+size_t IndependentGroup(const FeatureSpec& spec, size_t inputs) {
+  if (spec.composition == Composition::kSum) {
+    const bool independent = std::ranges::all_of(spec.terms, [inputs](const FeatureTerm& term) {
+      return IndependentGroup(term.spec, inputs) == 1;
+    });
+    return independent ? 1 : 0;
+  }
+  size_t group = 1;
+  for (const FeatureTerm& term : spec.terms) {
+    const size_t of_term = IndependentGroup(term.spec, inputs);
+    if (of_term == 0) return 0;
+    group = std::max(group, of_term);  // powers of two
+  }
+  switch (spec.sampler) {
+    case Sampler::kIid:
+      return group;
+    case Sampler::kOrthogonal:
+      return std::max(group, kFeaturesPerBlock);
+    case Sampler::kQuasiMonteCarlo:
+      return std::max(group, spec.waves() << kNetBits);
+    case Sampler::kStructured:
+      if (inputs == 0) return 0;
+      return std::max({group, kFeaturesPerBlock, spec.waves() * std::bit_ceil(inputs)});
+  }
+  return 0;
 }
 
 size_t MaxDimension(const FeatureSpec& spec, const SamplerEntry& sampler) {

@@ -45,6 +45,12 @@ const SamplerEntry* FindSampler(absl::string_view name);
 bool SamplerApplies(const SamplerEntry& sampler, const FeatureSpec& spec);
 // `spec` drawn by a sampler that applies to it; terms that it does not apply to are drawn as "iid".
 FeatureSpec Sampled(const FeatureSpec& spec, const SamplerEntry& sampler);
+// Features, from a multiple of it to the next, that do not depend on those before: who learns new
+// features alone (Algorithm 1 of the paper) takes whole groups, so that each step is unbiased
+// whatever the steps before have drawn. 1: all are independent. 0: there is no such number (sums
+// whose terms have groups, which lie across each other), or it is not known without `inputs`, the
+// coordinates of an input. spec is from Sampled.
+size_t IndependentGroup(const FeatureSpec& spec, size_t inputs);
 // Most coordinates of an input; spec is from Sampled.
 size_t MaxDimension(const FeatureSpec& spec, const SamplerEntry& sampler);
 

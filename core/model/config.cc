@@ -27,6 +27,9 @@ constexpr double kNoveltyStepConstant = 100;
 // Scores of novelty are all alike but for what the features get wrong, so few features rank badly;
 // and with one learner, many cost little.
 constexpr uint32_t kNoveltyBlockFeatures = 1024;
+// Words: most inputs are rare, and what a feature has not seen when they come it does not learn.
+// So many steps until a hashed model has all its features.
+constexpr uint32_t kHashedStepsUntilFull = 8;
 // Models with more features than this have them all after so many steps, as one with this many
 // has: features that come late have little left to learn from.
 constexpr uint32_t kFeaturesGrownByRows = 8192, kStepsUntilFull = 128;
@@ -306,6 +309,33 @@ absl::Status CheckNewReplay(Task task, const ModelConfig& config) {
                                       "rule \"proximal\"")));
 }
 
+// Rules that learn new features alone need them independent of those before.
+absl::Status CheckNewBlocks(const ModelConfig& config) {
+  if (config.update_rule.name == "proximal") return absl::OkStatus();
+  const auto kernel = MakeUnitKernel(config.kernel);
+  if (!kernel.ok()) return kernel.status();
+  const size_t group = IndependentGroup(ModelFeatures(**kernel, config), config.dimension);
+  const std::string rule = absl::StrCat("update rule \"", config.update_rule.name,
+                                        "\" learns the features of one step alone");
+  if (group == 0) {
+    const bool sum = config.kernel.name == "sum" || config.dimension != 0;
+    return InvalidField("sampler",
+                        absl::StrCat("sampler \"", config.sampler,
+                                     "\" draws features of several steps together, and ", rule,
+                                     sum ? "; leave sampler out, or take update rule \"proximal\""
+                                         : "; set input.dimension, which says how many, or leave "
+                                           "sampler out"));
+  }
+  // The first step may take them all.
+  if (config.block_features % group == 0 || config.block_features == config.max_features) {
+    return absl::OkStatus();
+  }
+  return InvalidField(
+      "block_features",
+      absl::StrCat("sampler \"", config.sampler, "\" draws ", group, " features together, and ",
+                   rule, "; set block_features to a multiple of ", group, ", or leave it out"));
+}
+
 }  // namespace
 
 absl::Status CheckNewConfig(const ModelConfig& config) {
@@ -314,6 +344,7 @@ absl::Status CheckNewConfig(const ModelConfig& config) {
   const auto loss = MakeLoss(named);
   if (!loss.ok()) return loss.status();
   if (absl::Status s = CheckNewReplay((*loss)->task(), config); !s.ok()) return s;
+  if (absl::Status s = CheckNewBlocks(config); !s.ok()) return s;
   const uint32_t widest = WidestInputsOf(config.input_metric);
   if (config.dimension <= widest) return absl::OkStatus();
   const bool full = config.input_metric == InputMetric::kFull;
@@ -386,8 +417,17 @@ absl::Status CompleteConfig(ModelConfig& config) {
       config.when_full == WhenFull::kKeepLearning && config.max_features != kUnlimitedFeatures) {
     if ((*loss)->task() == Task::kNovelty) {
       config.block_features = std::min(config.max_features, kNoveltyBlockFeatures);
+    } else if (config.hashed) {
+      config.block_features =
+          (config.max_features + kHashedStepsUntilFull - 1) / kHashedStepsUntilFull;
     } else if (config.max_features > kFeaturesGrownByRows) {
       config.block_features = (config.max_features + kStepsUntilFull - 1) / kStepsUntilFull;
+    }
+  }
+  if (config.update_rule.name != "proximal" && config.block_features == 0) {
+    const size_t group = IndependentGroup(ModelFeatures(**unit_kernel, config), config.dimension);
+    if (group > 1) {
+      config.block_features = std::min(config.max_features, static_cast<uint32_t>(group));
     }
   }
   absl::Status status = CheckRange("input.dimension", config.dimension, 0u, kMaxInputDimension);

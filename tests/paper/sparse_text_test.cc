@@ -114,7 +114,6 @@ double ModelError(const SampleBatch& train, const SampleBatch& test) {
   ModelConfig config;
   config.loss.name = "logistic";
   config.hashed = true;
-  config.block_features = 1024;  // as many features as 1000 rows bring by themselves are too few
   EXPECT_TRUE(CompleteConfig(config).ok());
   ThreadExecutor executor(2);
   auto trainer = Trainer::Create(config, {&executor, nullptr});

@@ -250,6 +250,48 @@ TEST(CheckNewConfig, RefusesReplayThatHasNoEffect) {
   }
 }
 
+// The paper's Algorithm 1 is unbiased step by step only if the new features do not depend on those
+// of the steps before.
+TEST(CheckNewConfig, RulesThatLearnNewFeaturesAloneTakeWholeGroups) {
+  struct Case {
+    std::string rule, sampler;
+    CosineForm form;
+    uint32_t dimension, block, completed;
+    std::string field, says;
+  };
+  const CosineForm pair = CosineForm::kPair, single = CosineForm::kSingle;
+  const Case cases[] = {
+      {"newest_block", "iid", pair, 0, 0, 0, "", ""},
+      {"newest_block", "iid", pair, 0, 48, 48, "", ""},
+      {"newest_block", "quasi_monte_carlo", pair, 0, 0, 512, "", ""},
+      {"newest_block", "quasi_monte_carlo", single, 0, 0, 256, "", ""},
+      {"newest_block", "quasi_monte_carlo", pair, 0, 64, 64, "block_features", "multiple of 512"},
+      {"newest_block", "quasi_monte_carlo", pair, 0, 1024, 1024, "", ""},
+      {"newest_block", "quasi_monte_carlo", pair, 0, 8192, 8192, "", ""},
+      {"block_newton", "orthogonal", pair, 9, 0, 256, "", ""},
+      {"block_newton", "orthogonal", pair, 9, 128, 128, "block_features", "multiple of 256"},
+      {"newest_block", "structured", pair, 784, 0, 2048, "", ""},
+      {"newest_block", "structured", pair, 784, 512, 512, "block_features", "multiple of 2048"},
+      {"newest_block", "structured", pair, 0, 256, 256, "sampler", "set input.dimension"},
+      {"proximal", "quasi_monte_carlo", pair, 0, 64, 64, "", ""},
+      {"proximal", "structured", pair, 0, 0, 0, "", ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.rule + " " + one.sampler + " " + one.says);
+    ModelConfig config;
+    config.loss.name = "square";
+    config.update_rule.name = one.rule;
+    config.sampler = one.sampler;
+    config.feature_form = one.form;
+    config.dimension = one.dimension;
+    config.block_features = one.block;
+    ModelConfig complete = config;
+    ASSERT_TRUE(CompleteConfig(complete).ok());
+    EXPECT_EQ(complete.block_features, one.completed);
+    EXPECT_EQ(RefusedField(config, one.says), one.field);
+  }
+}
+
 TEST(CheckNewConfig, RefusesAMetricOfMoreInputsThanItIsLearnedOf) {
   struct Case {
     InputMetric metric;
