@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/field_error.h"
 #include "core/base/finite.h"
+#include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
 #include "core/model/learned_metric.h"
