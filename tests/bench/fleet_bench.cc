@@ -23,6 +23,7 @@
 #include "kernelstream/v1/model_service.grpc.pb.h"
 #include "kernelstream/v1/online_update_service.grpc.pb.h"
 #include "server/app/server.h"
+#include "tests/bench/bars.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/one_learner.h"
 #include "tests/support/random.h"
@@ -140,6 +141,8 @@ void MeasureMemory(const char* what, const v1::ModelConfig& config, uint32_t row
       "KiB: %.0f KiB; taken / that %.2f\n",
       what, bytes / 1024, features, learners, rows, bar / 1024, bytes / bar);
   std::fflush(stdout);
+  bench::Print({13, absl::StrCat("memory of one more model, ", what, ", ", rows, " rows"),
+                bytes / bar, 0, "x 8.5 bytes per coefficient and learner and 256 KiB", false, 1});
 }
 
 int RunBench(int count) {
@@ -181,6 +184,8 @@ int RunBench(int count) {
   std::sort(times.begin(), times.end());
   std::printf("restart -> all %d models answer: median %.2f s, %.2f to %.2f (5 times)\n", count,
               times[2], times.front(), times.back());
+  bench::Print({13, absl::StrCat("restart with ", count, " small models"), times[2],
+                bench::Spread(times), "s", false, 2});
   std::filesystem::remove_all(folder);
   return 0;
 }

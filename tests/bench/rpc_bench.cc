@@ -27,6 +27,7 @@
 #include "kernelstream/v1/prediction_service.grpc.pb.h"
 #include "server/app/server.h"
 #include "server/hosting/training_pool.h"
+#include "tests/bench/bars.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/one_learner.h"
 #include "tests/support/random.h"
@@ -35,6 +36,8 @@ namespace kernelstream {
 namespace {
 
 namespace v1 = ::kernelstream::v1;
+using bench::Median;
+using bench::Spread;
 
 constexpr uint32_t kDim = 123, kFeatures = 4096, kMatrixRows = 256;
 constexpr char kModel[] = "bench", kTwin[] = "twin", kWide[] = "wide", kSmall[] = "small",
@@ -317,24 +320,15 @@ class Twin final : public server::Runnable, public std::enable_shared_from_this<
   std::binary_semaphore done_{0};
 };
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Half the distance between the largest and the smallest, in percent of the median.
-double Spread(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return 50 * (*high - *low) / Median(values);
-}
-
-void PrintRates(const char* what, const std::vector<double>& rates, const char* beside,
-                const std::vector<double>& limits) {
+// The median share, in percent.
+double PrintRates(const char* what, const std::vector<double>& rates, const char* beside,
+                  const std::vector<double>& limits) {
   std::vector<double> shares;
   for (size_t i = 0; i < rates.size(); ++i) shares.push_back(100 * rates[i] / limits[i]);
   std::printf("%-20s %8.0f rows/s +-%.0f %%   %-34s %8.0f rows/s +-%.0f %%   share %.0f %%\n", what,
               Median(rates), Spread(rates), beside, Median(limits), Spread(limits), Median(shares));
   std::fflush(stdout);
+  return Median(shares);
 }
 
 // Each measured in turns with what it is compared with, so that both meet the same machine.
@@ -363,9 +357,15 @@ void CompareRates(double seconds, v1::OnlineUpdateService::Stub& updates,
     predicted.push_back(StreamPredictFor(seconds / kRounds, predictions));
     all.push_back(twin->Evaluate(seconds / kRounds, Cores()));
   }
-  PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
+  const double update_share =
+      PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
   PrintRates("StreamPredict, 256", predicted, "evaluation, 1 thread", one);
-  PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
+  const double predict_share =
+      PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
+  bench::Print({9, "StreamPredict, matrices of 256 rows", predict_share, Spread(predicted),
+                "% of evaluating them on as many cores", true, 85});
+  bench::Print({9, "StreamUpdate, APPLIED", update_share, Spread(streamed),
+                "% of the trainer without a server", true, 85});
 }
 
 void PrintThroughput(const char* what, size_t in_flight, double rate, const char* beside,
@@ -395,16 +395,21 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
           predictions.async()->Predict(context, &request, response, std::move(done));
         });
   };
+  double small = 0, limit = 0;
   for (const size_t in_flight : {size_t{1}, kInFlight}) {
-    const double limit = empty(in_flight);
+    limit = empty(in_flight);
     PrintThroughput("Predict, 1 row, dim 123, 4096", in_flight, predict(kModel, kDim, in_flight),
                     "empty RPC", limit);
-    PrintThroughput("Predict, 1 row, dim 2, 256", in_flight, predict(kSmall, 2, in_flight),
-                    "empty RPC", limit);
+    small = predict(kSmall, 2, in_flight);
+    PrintThroughput("Predict, 1 row, dim 2, 256", in_flight, small, "empty RPC", limit);
   }
+  bench::Print({10, "unary Predict, dim 2, 256 features, 64 in flight", 100 * small / limit, 0,
+                "% of the empty RPC's rate", true, 85});
   const double alone = predict(kWide, kWideDim, 1);
-  PrintThroughput("Predict, 1 row, dim 784, 65536", kInFlight, predict(kWide, kWideDim, kInFlight),
-                  "one by one", alone);
+  const double together = predict(kWide, kWideDim, kInFlight);
+  PrintThroughput("Predict, 1 row, dim 784, 65536", kInFlight, together, "one by one", alone);
+  bench::Print({10, "Predict, dim 784, 65536 features, 64 in flight", together / alone, 0,
+                "x one by one", true, 6});
 }
 
 int RunBench(double seconds) {
@@ -473,9 +478,18 @@ int RunBench(double seconds) {
   };
 
   const Latency empty = Measure(seconds, empty_call);
+  const Latency idle = Measure(seconds, predict(1));
   Print("empty RPC (health check), idle", empty, empty);
-  Print("Predict, 1 row, idle", Measure(seconds, predict(1)), empty);
+  Print("Predict, 1 row, idle", idle, empty);
   Print("Predict, 256 rows, idle", Measure(seconds, predict(256)), empty);
+  // In turns, so that both meet the same machine.
+  std::vector<double> ratios;
+  for (int i = 0; i < 9; ++i) {
+    const double beside = Measure(seconds / 9, empty_call).p50;
+    ratios.push_back(Measure(seconds / 9, predict(1)).p50 / beside);
+  }
+  bench::Print({7, "Predict, 1 row, dim 123, 4096 features: p50", Median(ratios), Spread(ratios),
+                "x an empty RPC", false, 1.1});
 
   CompareThroughput(seconds, channel);
   const Latency published = SentToPublished(seconds, updates, kPacedRows);
@@ -484,13 +498,16 @@ int RunBench(double seconds) {
       "%.0f "
       "ms: p50 %.1f ms  p99 %.1f ms  rows %zu\n",
       kPacedRows, kDefaultDelayMs, published.p50 / 1e3, published.p99 / 1e3, published.calls);
+  bench::Print({11, "row sent -> durable and in the published model, 2000 rows/s: p50",
+                published.p50 / 1e3 - kDefaultDelayMs, 0, "ms beyond max_batch_delay", false, 3});
   // Before the streams below, which leave a queue of rows behind them.
   CompareRates(seconds, updates, predictions);
   std::atomic<bool> stop{false};
   double rate = 0;
   std::thread learner([&] { rate = Stream(updates, kModel, v1::ACK_LEVEL_DURABLE, 16, stop); });
   Print("empty RPC, while learning at full speed", Measure(seconds, empty_call), empty);
-  Print("Predict, 1 row, while learning at full speed", Measure(seconds, predict(1)), empty);
+  const Latency learning = Measure(seconds, predict(1));
+  Print("Predict, 1 row, while learning at full speed", learning, empty);
   stop = true;
   learner.join();
   std::printf("%-44s %.0f rows/s, acknowledged DURABLE, beside the two measurements above\n",
@@ -498,6 +515,8 @@ int RunBench(double seconds) {
 
   std::printf("%-44s %.0f rows/s, acknowledged DURABLE\n", "StreamUpdate alone",
               StreamFor(seconds, updates, kModel, v1::ACK_LEVEL_DURABLE, 16));
+  bench::Print({8, "Predict, 1 row, while learning at full speed: p99", learning.p99 / idle.p99, 0,
+                "x idle", false, 1.5});
   (*server)->Stop();
   std::filesystem::remove_all(folder);
   return 0;

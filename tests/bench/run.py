@@ -2,8 +2,9 @@
 """Runs every benchmark and writes one table (Markdown) to standard output.
 
   tests/bench/run.py [--build build/release] [--quick] > figures.md
+  tests/bench/run.py --bars > bars.md
 
-Each Google Benchmark line is the median of three repetitions, with their spread beside it; the other programs print
+First what has to be reached (--bars: only that), one line each. Each Google Benchmark line is the median of three repetitions, with their spread beside it; the other programs print
 their own lines. --quick: a tenth of the time, to see that everything runs. Run it while nothing else does.
 """
 import argparse
@@ -41,21 +42,39 @@ def google_rows(program, min_time):
         print(f"| {name} | {middle['real_time']:.0f} | {spread(times):.0f} % | {counters} |")
 
 
+def run(program, arguments):
+    return subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True).stdout
+
+
+def print_bars(outputs):
+    """A table of the lines that begin with "bar |", by number."""
+    machine = next(line for line in outputs[0].splitlines() if line.startswith("#"))
+    print(f"{machine.lstrip('# ')}\n\n| # | measure | figure | spread | bar | |\n|---|---|---|---|---|---|")
+    lines = [line for output in outputs for line in output.splitlines() if line.startswith("bar |")]
+    for line in sorted(lines, key=lambda line: int(line.split("|")[1])):
+        print(f"{line[len('bar '):]} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--bars", action="store_true")
     args = parser.parse_args()
     bench = f"{args.build}/tests/bench"
+    seconds, models = ("0.3", "50") if args.quick else ("3", "1000")
+    outputs = [run(f"{bench}/{name}", arguments)
+               for name, arguments in (("bars_bench", []), ("rpc_bench", [seconds]), ("fleet_bench", [models]))]
+    print_bars(outputs)
+    if args.bars:
+        return 0
     for name in ("core_simd_bench", "core_model_bench"):
         print(f"\n## {name}\n", flush=True)
         google_rows(f"{bench}/{name}", 0.02 if args.quick else 0.2)
-    for name, arguments in (("kernel_bench", []), ("rpc_bench", ["0.3" if args.quick else "3"]),
-                            ("fleet_bench", ["50"] if args.quick else [])):
-        print(f"\n## {name}\n", flush=True)
-        lines = subprocess.run([f"{bench}/{name}", *arguments], check=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True).stdout
-        print(lines if name == "kernel_bench" else f"```\n{lines}```", flush=True)
+    print(f"\n## kernel_bench\n\n{run(f'{bench}/kernel_bench', [])}")
+    for name, output in zip(("bars_bench", "rpc_bench", "fleet_bench"), outputs):
+        print(f"\n## {name}\n\n```\n{output}```", flush=True)
     return 0
 
 
