@@ -255,8 +255,11 @@ class Trainer::Impl {
   void KeepCandidates(CandidateFilter keep);
   void PruneStepConstants(uint64_t generation);
   void PruneGenerations();
+  // The served learner once more, without replay, if none is left that learns new rows only.
+  void KeepShadow();
   // Drops candidates, then features, until the coefficients fit into memory_mib.
   void FitMemory();
+  bool FitsMemory(size_t candidates) const;
   size_t FirstToDrop() const;
   void MakeGenerations();
   // Rows that have been learned, oldest first: the last ones, or of an ordered stream a sample.

@@ -189,13 +189,30 @@ size_t Trainer::Impl::FirstToDrop() const {
   return first;
 }
 
-void Trainer::Impl::FitMemory() {
-  const uint64_t limit = uint64_t{config_.memory_mib} << 20;
+// The pruning before may have taken the one there was along with its generation.
+void Trainer::Impl::KeepShadow() {
+  const bool has_one =
+      std::ranges::any_of(state_.candidates, [](const CandidateState& c) { return !c.replays; });
+  if (!replays() || is_ordered() || !state_.pruned || has_one ||
+      !FitsMemory(state_.candidates.size() + 1)) {
+    return;
+  }
+  CandidateState shadow = state_.candidates[ServedChoice().candidate];
+  shadow.replays = false;
+  rules_.push_back(MakeRule(shadow));
+  state_.candidates.push_back(std::move(shadow));
+}
+
+bool Trainer::Impl::FitsMemory(size_t candidates) const {
   const uint64_t features =
       config_.max_features == kUnlimitedFeatures ? state_.num_features : config_.max_features;
   const uint64_t bytes_each =
       features * state_.num_outputs * (keeps_average() ? 2 : 1) * sizeof(float);
-  while (state_.candidates.size() > 1 && state_.candidates.size() * bytes_each > limit) {
+  return candidates * bytes_each <= uint64_t{config_.memory_mib} << 20;
+}
+
+void Trainer::Impl::FitMemory() {
+  while (state_.candidates.size() > 1 && !FitsMemory(state_.candidates.size())) {
     const CandidateState* drop = &state_.candidates[FirstToDrop()];
     KeepCandidates([&](const CandidateState& c) { return &c != drop; });
   }
@@ -278,12 +295,15 @@ void Trainer::Impl::MakeGenerations() {
                    [&](double a, double b) { return distance(a) < distance(b); });
   scales.resize(std::min(scales.size(), kNewBandwidths));
 
-  // The old ones: the best, and all bandwidths without a metric.
+  // The old ones: the best, and all bandwidths without a metric. The shadow, a copy of one of them,
+  // takes nobody's place.
   std::vector<double> losses;
-  for (const CandidateState& c : state_.candidates) losses.push_back(BestLoss(c));
-  const size_t racers = std::min(kOldRacers, losses.size());
-  std::nth_element(losses.begin(), losses.begin() + static_cast<long>(racers) - 1, losses.end());
-  const double bar = losses[racers - 1];
+  for (const CandidateState& c : state_.candidates) {
+    if (c.replays) losses.push_back(BestLoss(c));
+  }
+  std::sort(losses.begin(), losses.end());
+  losses.resize(std::min(kOldRacers, losses.size()));
+  const double bar = losses.empty() ? 0 : losses.back();  // without: the shadow alone is left
   if (streams_.contains(0) && !is_ordered()) PruneStepConstants(0);
   KeepCandidates([&](const CandidateState& c) {
     return c.generation == 0 || !c.replays || BestLoss(c) <= bar;
@@ -317,23 +337,20 @@ bool Trainer::Impl::Race() {
   if (!state_.pruned && !is_ordered() && state_.learned_since_warm >= kPruneRows) {
     state_.pruned = moved = true;
     if (streams_.contains(0)) PruneStepConstants(0);
-    if (*config_.replay.ratio > 0) {
-      CandidateState shadow = state_.candidates[ServedChoice().candidate];
-      shadow.replays = false;
-      rules_.push_back(MakeRule(shadow));
-      state_.candidates.push_back(std::move(shadow));
-    }
+    KeepShadow();
   }
   if (config_.input_metric == InputMetric::kOff) return moved;
   if (state_.next_generation_row == 0) state_.next_generation_row = kFirstGenerationRows;
   if (state_.learned_since_warm >= state_.next_generation_row) {
     PruneGenerations();
+    KeepShadow();
     MakeGenerations();
     state_.next_generation_row = 2 * state_.learned_since_warm;
     state_.next_prune_row = state_.learned_since_warm + kPruneRows;
     moved = true;
   } else if (state_.next_prune_row != 0 && state_.learned_since_warm >= state_.next_prune_row) {
     PruneGenerations();
+    KeepShadow();
     state_.next_prune_row = 0;
     moved = true;
   }

@@ -360,6 +360,79 @@ TEST(Replay, ForgetsOldRowsWhenTheyMislead) {
   EXPECT_LT(ErrorOn(*trainer, test), 0.05);
 }
 
+// Learners that learn new rows only.
+size_t Shadows(const Trainer& trainer) {
+  const TrainerState state = trainer.Save();
+  return static_cast<size_t>(
+      std::ranges::count_if(state.candidates, [](const CandidateState& c) { return !c.replays; }));
+}
+
+TEST(Replay, ALearnerWithoutItIsAlwaysThereInADefaultRegression) {
+  const ModelConfig config = Complete(RaceConfig("square"));
+  const SampleBatch rows = OneDirection(12320, 1);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, 4096);
+  for (size_t i = 4096; i + config.batch_rows <= rows.size(); i += config.batch_rows) {
+    trainer->Step(rows, i, config.batch_rows, i + config.batch_rows);
+    ASSERT_EQ(Shadows(*trainer), 1u) << i;
+  }
+  // The race is over for now, and generation 0, whose shadow was the first one, is out of it.
+  const TrainerState state = trainer->Save();
+  EXPECT_EQ(state.candidates.size(), 4u + 1u);
+  for (const CandidateState& c : state.candidates) EXPECT_NE(c.generation, 0u);
+  auto restored = Trainer::Restore(config, state, {&Inline(), nullptr});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(Shadows(**restored), 1u);
+}
+
+TEST(Replay, TheLearnerWithoutItKeepsToTheMemoryToo) {
+  ModelConfig config = RaceConfig("square");
+  config.max_features = 8192;
+  config.memory_mib = 1;
+  config.block_features = 8192;
+  config.candidates.bandwidth_scales = {0.125, 0.25, 0.5, 1,   2,   4,   8,   16,
+                                        0.1,   0.2,  0.4, 0.8, 1.6, 3.2, 6.4, 12.8};
+  config.input_metric = InputMetric::kOff;
+  config = Complete(config);
+  const SampleBatch rows = MakeRows("square", 4200, kDim, 5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  const TrainerState state = trainer->Save();
+  EXPECT_TRUE(state.pruned);
+  EXPECT_LE(state.candidates.size(), 16u);
+  EXPECT_EQ(Shadows(*trainer), 0u);
+}
+
+// What the inputs say turns so slowly that no report comes.
+SampleBatch Turning(size_t still, size_t turning, double angle, uint64_t seed) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < still + turning; ++i) {
+    float* x = rows.AddDense(10);
+    for (size_t j = 0; j < 10; ++j) x[j] = static_cast<float>(random.Normal());
+    const double turned =
+        i < still ? 0 : angle * static_cast<double>(i - still) / static_cast<double>(turning);
+    rows.SetTarget(std::sin(1.5 * (std::cos(turned) * x[0] + std::sin(turned) * x[1])) +
+                   0.3 * random.Normal());
+  }
+  return rows;
+}
+
+TEST(Replay, OldRowsAreForgottenWhereDriftIsTooSlowForAReport) {
+  const ModelConfig config = Complete(RaceConfig("square"));
+  constexpr size_t kStill = 12800, kTurning = 16000;
+  const SampleBatch rows = Turning(kStill, kTurning, 1.5708, 1);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, kStill);
+  EXPECT_EQ(trainer->Save().reservoir.flushes, 0u);
+  Feed(*trainer, config, rows, kStill, rows.size());
+  const TrainerState state = trainer->Save();
+  EXPECT_EQ(state.drift.reports, 0u);
+  EXPECT_GE(state.reservoir.flushes, 1u);
+  // .395 with the old rows.
+  EXPECT_LT(trainer->MakeSnapshot()->validation().recent_loss, 0.37);
+}
+
 TEST(Uncertainty, IntervalsHoldTheTargetsTheyShould) {
   ModelConfig config = RaceConfig("square");
   config.variance.method = VarianceMethod::kExact;
