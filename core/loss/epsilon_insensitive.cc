@@ -10,7 +10,8 @@ namespace {
 
 constexpr ParameterDoc kParameters[] = {
     {.name = "epsilon",
-     .doc = "residuals up to this, in standard deviations of the target, are free",
+     .doc = "residuals up to this, in target_scale (the targets' interquartile range / 1.349), are "
+            "free",
      .min = 0,
      .max = 1e3,
      .default_value = 0.1},
@@ -36,6 +37,7 @@ class EpsilonInsensitive final : public Loss {
     out[0] = residual > epsilon_ ? 1 : residual < -epsilon_ ? -1 : 0;
   }
   double curvature() const override { return 1; }
+  bool is_robust() const override { return true; }
   double CurvatureAt(std::span<const double> scores, double target) const override {
     const double residual = std::abs(scores[0] - target);
     const double to_kink = std::abs(residual - epsilon_);

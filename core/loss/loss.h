@@ -57,6 +57,9 @@ class Loss {
   // Regression: the level in (0, 1) if the loss is that quantile's, so that its value is the
   // pinball loss; else 0.
   virtual double quantile_level() const { return 0; }
+  // Regression: a target far away pulls no harder than one that is near, so it must not decide what
+  // counts as far either.
+  virtual bool is_robust() const { return false; }
   // True if Probabilities is meaningful.
   virtual bool has_probabilities() const { return false; }
   // scores -> probabilities of the labels (kBinary: of the negative and the positive label), adding

@@ -31,6 +31,7 @@ class Quantile final : public Loss {
     out[0] = scores[0] >= target ? 1 - level_ : -level_;
   }
   double curvature() const override { return 1; }
+  bool is_robust() const override { return true; }
   double quantile_level() const override { return level_; }
   absl::Status CheckTarget(double target) const override {
     return CheckNumberTarget("quantile", target);

@@ -8,6 +8,12 @@ namespace {
 
 constexpr double kIqrOfUnitNormal = 1.349;
 constexpr double kFarthestTargetIqrs = 10;
+// Of the targets about a robust scale's median, all but this share are within so many scales: where
+// most targets are alike, the quartiles say nothing of the others.
+constexpr double kShareFarOut = 0.05;
+constexpr double kRobustReach = 15;
+// Of fewer targets, quartiles say little.
+constexpr size_t kFewestForQuartiles = 16;
 // Two or three columns of similar size say little about their units.
 constexpr size_t kFewestColumnsOfOneUnit = 8;
 
@@ -126,17 +132,25 @@ void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const
   }
 }
 
-TargetScaling TargetScaling::FromTargets(std::span<const double> targets) {
+TargetScaling TargetScaling::FromTargets(std::span<const double> targets, bool robust) {
   std::vector<double> values(targets.begin(), targets.end());
   std::sort(values.begin(), values.end());
   const double median = Quantile(values, 0.5);
-  const double reach = kFarthestTargetIqrs * (Quantile(values, 0.75) - Quantile(values, 0.25));
+  const double low = Quantile(values, 0.25), high = Quantile(values, 0.75), range = high - low;
+  robust = robust && values.size() >= kFewestForQuartiles;
+  if (robust && range > 1e-12 * std::max(std::abs(low), std::abs(high))) {
+    const double wide = std::max(median - Quantile(values, kShareFarOut / 2),
+                                 Quantile(values, 1 - kShareFarOut / 2) - median);
+    return {.offset = median, .scale = std::max(range / kIqrOfUnitNormal, wide / kRobustReach)};
+  }
+  const double reach = kFarthestTargetIqrs * range;
   if (reach > 0) {
     for (double& value : values) value = std::clamp(value, median - reach, median + reach);
   }
   const Moments moments = MomentsOf(values);
   const double size = std::max(std::abs(values.front()), std::abs(values.back()));
-  // Of a constant the mean has a rounding error, which losses with a kink would take for a residual.
+  // Of a constant the mean has a rounding error, which losses with a kink would take for a
+  // residual.
   if (!(moments.deviation > 1e-12 * size)) return {.offset = median, .scale = 1};
   return {.offset = moments.mean, .scale = moments.deviation};
 }

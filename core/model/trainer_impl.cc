@@ -249,7 +249,8 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
-      const TargetScaling target = TargetScaling::FromTargets(TargetColumn(rows, k));
+      const TargetScaling target =
+          TargetScaling::FromTargets(TargetColumn(rows, k), loss_->is_robust());
       state_.target_offsets.push_back(target.offset);
       state_.target_scales.push_back(target.scale);
     }
@@ -465,7 +466,7 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
       targets = TargetColumn(state_.waiting, k);
-      const TargetScaling scaling = TargetScaling::FromTargets(targets);
+      const TargetScaling scaling = TargetScaling::FromTargets(targets, loss_->is_robust());
       for (double& target : targets) target = (target - scaling.offset) / scaling.scale;
       loss_->BestConstant(targets, weights, std::span(served.constant).subspan(k, 1));
       served.targets.push_back(scaling);

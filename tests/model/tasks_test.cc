@@ -291,6 +291,83 @@ TEST(Huber, HardlyMindsOutliers) {
   EXPECT_LT(errors[1], 1.03 * errors[0]);
 }
 
+// Prices: positive, of a long tail, far from 0, with interactions of eight inputs and noise of half
+// their size; a share of them is 30 times too large, so 100 standard deviations away.
+SampleBatch Prices(size_t count, uint64_t seed, double share) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    float* x = rows.AddDense(8);
+    for (size_t j = 0; j < 8; ++j) x[j] = static_cast<float>(random.Normal());
+    const double log_price = 0.4 * x[0] + 0.3 * std::sin(2 * x[1]) * x[2] +
+                             0.2 * std::cos(x[3] - x[4]) + 0.25 * random.Normal();
+    double price = 1e5 * std::exp(0.8 * log_price + 0.4);
+    if (random.Uniform(0, 1) < share) price *= 30;
+    rows.SetTarget(price);
+  }
+  return rows;
+}
+
+// Also on all the features there are, where wild targets among the first rows would make everything
+// else look small.
+TEST(Huber, HardlyMindsOutliersAmongPrices) {
+  ModelConfig config;
+  config.loss.name = "huber";
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  double errors[2] = {};
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const SampleBatch test = Prices(2000, 100 + seed, 0);
+    for (const bool outliers : {false, true}) {
+      const SampleBatch train = Prices(6000, seed, outliers ? 0.01 : 0);
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, train, 0, train.size());
+      errors[outliers] += MeanAbsoluteError(*trainer, test) / 3;
+    }
+  }
+  std::printf("mean absolute error %.0f, with outliers %.0f\n", errors[0], errors[1]);
+  EXPECT_LT(errors[1], 1.03 * errors[0]);
+}
+
+TEST(RobustLosses, ScalesAreOfTheQuartiles) {
+  const SampleBatch clean = Prices(500, 1, 0), wild = Prices(500, 1, 0.02);
+  for (const std::string loss :
+       {"huber", "absolute", "epsilon_insensitive", "quantile", "square"}) {
+    ModelConfig config = TaskConfig(loss);
+    config.warmup_rows = 500;
+    double scales[2];
+    for (const bool outliers : {false, true}) {
+      const SampleBatch& rows = outliers ? wild : clean;
+      auto trainer = MakeTrainer(config);
+      Feed(*trainer, config, rows, 0, rows.size());
+      TrainerState state = trainer->Save();
+      scales[outliers] = state.target_scales[0];
+      // A stored model keeps its scale, whatever it would be now.
+      auto restored = Trainer::Restore(config, state, {&Inline(), nullptr});
+      ASSERT_TRUE(restored.ok()) << restored.status();
+      Feed(**restored, config, clean, 0, clean.size());
+      EXPECT_EQ((*restored)->Save().target_scales, state.target_scales);
+    }
+    if (loss == "square") {
+      EXPECT_GT(scales[1], 1.5 * scales[0]) << "not wild enough for this test";
+    } else {
+      EXPECT_LT(scales[1], 1.1 * scales[0]) << loss;
+    }
+  }
+}
+
+TEST(RobustLosses, FewTargetsThatDifferStayWithinReach) {
+  std::vector<double> targets(1000, 7);  // all alike: no quartiles to go by
+  for (size_t i = 0; i < 100; ++i) targets[i] = 7 + static_cast<double>(i);
+  const TargetScaling usual = TargetScaling::FromTargets(targets, /*robust=*/false);
+  TargetScaling robust = TargetScaling::FromTargets(targets, /*robust=*/true);
+  EXPECT_EQ(robust.offset, usual.offset);
+  EXPECT_EQ(robust.scale, usual.scale);
+  for (size_t i = 100; i < targets.size(); ++i) targets[i] += 1e-3 * static_cast<double>(i % 7);
+  robust = TargetScaling::FromTargets(targets, /*robust=*/true);
+  EXPECT_NEAR(robust.offset, 7, 0.01);
+  EXPECT_GT(15 * robust.scale, 70);
+}
+
 TEST(Quantile, CutsTheTargetsWhereItShould) {
   for (const double level : {0.1, 0.5, 0.9}) {
     const ModelConfig config = TaskConfig("quantile", {{"level", level}});

@@ -66,7 +66,7 @@ ModelConfig ConstantStepConfig(const std::string& loss, double step, double pena
 TargetScaling ScalingOf(const SampleBatch& rows, size_t warmup_rows = 2) {
   std::vector<double> first;
   for (size_t i = 0; i < warmup_rows; ++i) first.push_back(rows.target(i).value);
-  return TargetScaling::FromTargets(first);
+  return TargetScaling::FromTargets(first, /*robust=*/false);
 }
 
 // Features, and so scores, are float32.
