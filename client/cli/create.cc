@@ -187,8 +187,11 @@ void AddRace(CLI::App* command, ModelConfig* config) {
                                       {"diagonal", InputMetric::kDiagonal},
                                       {"full", InputMetric::kFull}}))
       ->option_text("KIND (auto)");
-  command->add_option("--replay", config->replay.ratio,
-                      "Old rows learned again per new row; default 1; 0: none");
+  command->add_option(
+      "--replay", config->replay.ratio,
+      "Old rows learned again per new row; default 3 for regressions, 1 for labels, 6 "
+      "if ordered, 0 for novelty, density ratios and rules other than proximal; 0: "
+      "none");
   command->add_option("--replay-rows", config->replay.reservoir_rows,
                       "Old rows kept for it; default 16384");
   command
@@ -242,8 +245,11 @@ void AddCreate(CLI::App* app, Globals* globals) {
           },
           "Longest wait for a batch to fill; default 20ms")
       ->type_name("DURATION");
-  command->add_option("--block-features", config.block_features,
-                      "Features added per step; default as many as the batch has rows, novelty 1024");
+  command->add_option(
+      "--block-features", config.block_features,
+      "Features added per step; default as many as the step has rows; rule proximal "
+      "with a limit, learning on when full: 1024 for novelty, above 8192 "
+      "--max-features / 128");
   command->add_option("--dimension", config.dimension,
                       "Values per row; default: those of the first dense row");
   command->add_flag("--hashed", config.hashed,
