@@ -24,6 +24,9 @@ using ::testing::Not;
 
 // Full batches, and more than the 256 after warm-up that a warning takes.
 constexpr uint64_t kRows = 400;
+constexpr uint64_t kRowsPerRequest = 400;
+// As many as a change takes to be one: the row at which streams that change do so.
+constexpr uint64_t kChange = 2000;
 
 struct Stream {
   const char* model;
@@ -32,6 +35,8 @@ struct Stream {
   v1::Warning::Kind kind;
   const char* event;
   const char* text;
+  uint64_t rows = kRows;
+  std::function<void(v1::ModelConfig&)> configure = [](v1::ModelConfig&) {};
 };
 
 // `row` with another target.
@@ -55,13 +60,63 @@ std::vector<Stream> Streams() {
           {"good", "logistic", &NumberedSample, v1::Warning::KIND_UNSPECIFIED, "", ""}};
 }
 
+// Warnings that do not go with one row.
+std::vector<Stream> StreamsThatMislead() {
+  const auto one_learner = [](v1::ModelConfig& config) {
+    config.mutable_candidates()->add_bandwidth_scales(1);
+    config.mutable_candidates()->add_step_constants(1);
+    config.mutable_replay()->set_ratio(0);
+    config.set_input_metric(v1::INPUT_METRIC_OFF);
+  };
+  return {
+      {"changed", "square",
+       [](uint64_t i) {
+         const double target = NumberedSample(i).value();
+         return WithTarget(NumberedSample(i), i <= kChange ? target : 1 - target);
+       },
+       v1::Warning::KIND_DRIFT, "drift", "errors rose suddenly after row 2", kChange + 400,
+       one_learner},
+      {"sorted", "logistic",
+       [](uint64_t i) { return WithTarget(NumberedSample(i), i <= kChange ? 0 : 1); },
+       v1::Warning::KIND_ORDERED, "ordered_stream", "sorted by label", kChange + 400, one_learner},
+      {"wild", "square", &NumberedSample, v1::Warning::KIND_DIVERGED, "diverged",
+       "takes steps that are too large", kRows,
+       [](v1::ModelConfig& config) {
+         v1::Component& rule = *config.mutable_update_rule();
+         rule.set_name("newest_block");
+         (*rule.mutable_parameters())["schedule"] = 2;
+         (*rule.mutable_parameters())["step_size"] = 1e6;
+       }},
+      {"wide", "square",
+       [](uint64_t i) {
+         return DenseSample(std::vector<float>(513, static_cast<float>(i % 5)),
+                            static_cast<double>(i % 7));
+       },
+       v1::Warning::KIND_NO_METRIC, "no_metric", "the rows have 513 inputs", 16,
+       [](v1::ModelConfig& config) {
+         config.mutable_input()->set_dimension(0);
+         config.set_input_metric(v1::INPUT_METRIC_FULL);
+       }}};
+}
+
+v1::ModelConfig ConfigOf(const Stream& stream) {
+  v1::ModelConfig config = SmallConfig(stream.loss);
+  stream.configure(config);
+  return config;
+}
+
 void Send(Connection& server, const Stream& stream, uint64_t rows) {
-  v1::UpdateRequest request;
-  request.set_model(stream.model);
-  for (uint64_t i = 1; i <= rows; ++i) *request.add_samples() = stream.row(i);
-  v1::UpdateResponse response;
-  ASSERT_TRUE(server.Update(request, &response).ok());
-  server.WaitForSequence(stream.model, response.sequence());
+  for (uint64_t first = 1; first <= rows; first += kRowsPerRequest) {
+    v1::UpdateRequest request;
+    request.set_model(stream.model);
+    request.set_ack(v1::ACK_LEVEL_APPLIED);
+    for (uint64_t i = first; i < first + kRowsPerRequest && i <= rows; ++i) {
+      *request.add_samples() = stream.row(i);
+    }
+    v1::UpdateResponse response;
+    const grpc::Status status = server.Update(request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
 }
 
 // Empty if there is no warning of that kind.
@@ -91,10 +146,12 @@ TEST(Warnings, ReachTheModelDescribeAndTheLog) {
   const std::string address = process.WaitUntilListening();
   Connection server(address);
   server.WaitUntilServing();
-  for (const Stream& stream : Streams()) {
+  std::vector<Stream> streams = Streams();
+  for (const Stream& stream : StreamsThatMislead()) streams.push_back(stream);
+  for (const Stream& stream : streams) {
     SCOPED_TRACE(stream.model);
-    server.Create(stream.model, SmallConfig(stream.loss));
-    Send(server, stream, kRows);
+    server.Create(stream.model, ConfigOf(stream));
+    Send(server, stream, stream.rows);
     const v1::ModelState state = server.Get(stream.model).state();
     const std::string described = Describe(address, stream.model);
     if (*stream.event == '\0') {
@@ -110,7 +167,7 @@ TEST(Warnings, ReachTheModelDescribeAndTheLog) {
   process.Signal(SIGTERM);
   EXPECT_EQ(process.WaitForExit(), 0);
   const std::vector<std::string> lines = absl::StrSplit(process.output(), '\n');
-  for (const Stream& stream : Streams()) {
+  for (const Stream& stream : streams) {
     const auto of_model = HasSubstr(absl::StrCat("model=", stream.model, " "));
     if (*stream.event == '\0') {
       EXPECT_THAT(lines, Not(Contains(AllOf(HasSubstr(" WARN "), of_model))));

@@ -1,6 +1,7 @@
 // Streams that change and streams that are sorted, with default settings.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -64,20 +65,55 @@ TEST(Drift, IsReportedAtOnceAndOvercome) {
   EXPECT_LE(later, 0.0115);
 }
 
-// MNIST sorted by digit. Long: see the label.
-TEST(Order, ReplayLearnsASortedStream) {
-  const auto folder = DataFolder();
-  if (!folder.has_value()) {
-    GTEST_SKIP() << "KERNELSTREAM_DATA names no folder with mnist/: not run";
-  }
-  const SampleBatch train = Shuffled(ReadMnist(*folder, MnistPart::kTrain), 1);
-  const SampleBatch test = ReadMnist(*folder, MnistPart::kTest);
+// MNIST sorted by digit.
+SampleBatch SortedDigits(const std::string& folder) {
+  const SampleBatch train = Shuffled(ReadMnist(folder, MnistPart::kTrain), 1);
   SampleBatch sorted;
   for (int digit = 0; digit < 10; ++digit) {
     for (size_t i = 0; i < train.size(); ++i) {
       if (train.target(i).label == std::to_string(digit)) sorted.AppendRow(train, i);
     }
   }
+  return sorted;
+}
+
+bool WarnsOfOrder(const Trainer& trainer) {
+  const Ref<Snapshot> snapshot = trainer.MakeSnapshot();
+  return std::ranges::any_of(snapshot->warnings(), [](const ModelWarning& warning) {
+    return warning.kind == WarningKind::kOrdered;
+  });
+}
+
+// Of a small model, because the warning does not depend on how well it learns. At the first change
+// of digit at the latest, and then always.
+TEST(Order, ASortedStreamThatWasNotSaidToBeOneIsWarnedOf) {
+  const auto folder = DataFolder();
+  if (!folder.has_value()) {
+    GTEST_SKIP() << "KERNELSTREAM_DATA names no folder with mnist/: not run";
+  }
+  const SampleBatch sorted = SortedDigits(*folder);
+  ModelConfig config = Default("softmax");
+  config.max_features = 512;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  ThreadExecutor executor(2);
+  auto trainer = *Trainer::Create(config, {&executor, nullptr});
+  constexpr size_t kOften = 4096;
+  for (size_t i = 0; i < sorted.size(); i += kOften) {
+    const size_t end = std::min(i + kOften, sorted.size());
+    Feed(*trainer, config, sorted, i, end);
+    const bool has_changed = sorted.target(end - 1).label != "0";
+    EXPECT_EQ(WarnsOfOrder(*trainer), has_changed) << "after row " << end;
+  }
+}
+
+// Long: see the label.
+TEST(Order, ReplayLearnsASortedStream) {
+  const auto folder = DataFolder();
+  if (!folder.has_value()) {
+    GTEST_SKIP() << "KERNELSTREAM_DATA names no folder with mnist/: not run";
+  }
+  const SampleBatch sorted = SortedDigits(*folder);
+  const SampleBatch test = ReadMnist(*folder, MnistPart::kTest);
   ModelConfig config = Default("softmax");
   config.replay.order = StreamOrder::kOrdered;
   ASSERT_TRUE(CompleteConfig(config).ok());
