@@ -3,16 +3,30 @@
 #define KERNELSTREAM_CORE_BASE_FINITE_H_
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <type_traits>
 
 namespace kernelstream {
 
-// values: a range of float or double.
-bool AllFinite(const auto& values) {
-  return std::ranges::all_of(values, [](auto value) { return std::isfinite(value); });
+// values: a range of float or double. Looks at all of them, many at a time.
+template <typename Values>
+bool AllFinite(const Values& values) {
+  using Value = std::ranges::range_value_t<Values>;
+  using Bits = std::conditional_t<sizeof(Value) == 4, uint32_t, uint64_t>;
+  // All exponent bits are set in infinities and NaNs, and in nothing else.
+  constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<Value>::infinity());
+  Bits any = 0;
+  for (const Value value : values) {
+    any |= static_cast<Bits>((std::bit_cast<Bits>(value) & kExponent) == kExponent);
+  }
+  return any == 0;
 }
 
 // values: [rows][width]. The first row with a number that is not finite.

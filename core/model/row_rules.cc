@@ -59,8 +59,9 @@ absl::Status RowRules::CheckSampler(absl::string_view model, const RowView& row)
   return absl::OkStatus();
 }
 
-absl::Status RowRules::CheckShape(absl::string_view model, uint32_t dimension,
+absl::Status RowRules::CheckShape(absl::string_view model, RowWidth width,
                                   const RowView& row) const {
+  const uint32_t dimension = width.dimension;
   if (!row.sparse) {
     constexpr absl::string_view kField = "features.dense.values";
     if (row.values.empty() && !hashed_) {
@@ -78,6 +79,12 @@ absl::Status RowRules::CheckShape(absl::string_view model, uint32_t dimension,
       return InvalidField(kField, absl::StrCat("model \"", model, "\" takes ", dimension,
                                                " values per row; this row has ", row.values.size(),
                                                ". Send ", dimension));
+    }
+    if (dimension == 0 && row.values.size() < width.least) {
+      return InvalidField(
+          kField, absl::StrCat("model \"", model, "\" has taken sparse rows with indices up to ",
+                               width.least - 1, "; this row has ", row.values.size(),
+                               " values. Send at least ", width.least, ", or a sparse row"));
     }
     return absl::OkStatus();
   }
@@ -113,9 +120,10 @@ absl::Status RowRules::CheckShape(absl::string_view model, uint32_t dimension,
   return absl::OkStatus();
 }
 
-absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
+absl::Status RowRules::CheckInput(absl::string_view model, RowWidth width,
                                   const RowView& row) const {
-  if (absl::Status status = CheckShape(model, dimension, row); !status.ok()) return status;
+  if (absl::Status status = CheckShape(model, width, row); !status.ok()) return status;
+  const uint32_t dimension = width.dimension;
   if (dimension == 0 && !hashed_) {
     if (absl::Status status = CheckSampler(model, row); !status.ok()) return status;
   }
@@ -147,9 +155,15 @@ absl::Status RowRules::CheckInput(absl::string_view model, uint32_t dimension,
                       absl::StrReplaceAll(status.message(), {{FieldPathOf(status), "a number"}}));
 }
 
-uint32_t RowRules::DimensionWith(uint32_t dimension, const RowView& row) const {
-  return dimension != 0 || row.sparse || hashed_ ? dimension
-                                                 : static_cast<uint32_t>(row.values.size());
+RowWidth RowWidth::With(const RowView& row) const {
+  if (dimension != 0) return *this;
+  const auto values = static_cast<uint32_t>(row.MinDimension());
+  if (row.sparse) return {0, std::max(least, values)};
+  return least > 0 ? *this : RowWidth(values);
+}
+
+RowWidth RowRules::WidthWith(RowWidth width, const RowView& row) const {
+  return hashed_ ? width : width.With(row);
 }
 
 absl::Status RowRules::CheckKind(absl::string_view model, const TargetView& target) const {

@@ -125,6 +125,7 @@ class Snapshot final : public RefCounted {
   // In the order of the outputs; a binary label that was not seen yet is "".
   const std::vector<std::string>& labels() const { return table_->labels(); }
   const ResolvedConfig& resolved() const { return resolved_; }
+  RowWidth width() const { return {resolved_.dimension, sparse_dim_}; }
   const ValidationMetrics& validation() const { return validation_; }
   const std::vector<ModelWarning>& warnings() const { return warnings_; }
   // Times drift was reported since the model was created.
@@ -172,6 +173,7 @@ class Snapshot final : public RefCounted {
   std::shared_ptr<const FeatureMap> features_;  // null while warming up
   std::shared_ptr<const InputScaling> scaling_;
   bool hashed_ = false;
+  uint32_t sparse_dim_ = 0;
   std::shared_ptr<const LearnedMetric> metric_;  // null while warming up
   std::vector<float> coefficients_;              // [panel][output][16]
   double coefficient_scale_ = 1;

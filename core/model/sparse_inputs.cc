@@ -11,9 +11,10 @@ namespace {
 // Values of a run: as many as leave the frequencies of one panel in the second-level cache.
 constexpr size_t kRunValues = 16384;
 
-// A multiply-add of a row without its zeros takes as long as this many of a dense one (measured,
-// see tests/bench/README.md).
-constexpr size_t kWorkOfNonZero = 5;
+// A multiply-add of a row without its zeros takes as long as this many of a dense one, and of many
+// rows, which share the frequencies they read (measured, see tests/bench/README.md).
+constexpr size_t kWorkOfNonZero = 5, kWorkOfNonZeroOfMany = 8;
+constexpr size_t kManyRows = 16;
 // Narrower rows are evaluated as fast with their zeros.
 constexpr size_t kFewestInputs = 32;
 
@@ -71,28 +72,12 @@ SparseRows MakeSparseRows(size_t count, absl::FunctionRef<RowView(size_t)> row) 
 bool TakeNonZeros(ConstMatrixView x, SparseRows& rows) {
   if (x.cols < kFewestInputs) return false;
   rows = {};
-  const size_t most = x.rows * x.cols / kWorkOfNonZero;
+  const size_t work = x.rows < kManyRows ? kWorkOfNonZero : kWorkOfNonZeroOfMany;
+  const size_t most = x.rows * x.cols / work;
   std::vector<uint32_t> columns;
-  std::vector<uint32_t> place_of(x.cols, 0);  // 1 for columns that occur in the run, then its place
-  size_t first = 0;
-  const auto end_run = [&](size_t end) {
-    SparseRows::Run run = {.num_rows = end - first, .ids = {}};
-    for (size_t j = 0; j < x.cols; ++j) {
-      if (place_of[j] == 0) continue;
-      place_of[j] = static_cast<uint32_t>(run.ids.size());
-      run.ids.push_back(j);
-    }
-    for (size_t i = rows.begins[first]; i < rows.begins[end]; ++i) {
-      rows.places.push_back(place_of[columns[i]]);
-    }
-    std::ranges::fill(place_of, 0);
-    rows.runs.push_back(std::move(run));
-    first = end;
-  };
+  std::vector<uint32_t> place_of(x.cols, 0);  // 1 for columns that occur, then its place
   for (size_t r = 0; r < x.rows; ++r) {
     const std::span<const float> row = x.row(r);
-    // Otherwise a run cannot have so many coordinates.
-    if (x.cols > kRunValues && rows.values.size() - rows.begins[first] > kRunValues) end_run(r);
     for (size_t j = 0; j < x.cols; ++j) {
       if (row[j] == 0) continue;
       columns.push_back(static_cast<uint32_t>(j));
@@ -102,7 +87,16 @@ bool TakeNonZeros(ConstMatrixView x, SparseRows& rows) {
     if (rows.values.size() > most) return false;
     rows.begins.push_back(rows.values.size());
   }
-  end_run(x.rows);
+  // One run, so that frequencies that are not kept are drawn once for all rows, as for dense ones.
+  SparseRows::Run run = {.num_rows = x.rows, .ids = {}};
+  for (size_t j = 0; j < x.cols; ++j) {
+    if (place_of[j] == 0) continue;
+    place_of[j] = static_cast<uint32_t>(run.ids.size());
+    run.ids.push_back(j);
+  }
+  rows.places.reserve(columns.size());
+  for (const uint32_t column : columns) rows.places.push_back(place_of[column]);
+  rows.runs.push_back(std::move(run));
   return true;
 }
 

@@ -69,6 +69,7 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->validation_ = served.validation;
   snapshot->resolved_.serving = served.serving;
   snapshot->resolved_.dimension = shown.state().dimension;
+  snapshot->sparse_dim_ = state.sparse_dim;
   snapshot->resolved_.kernel_parameters = state.kernel_parameters;
   snapshot->resolved_.rule_parameters = state.rule_parameters;
   snapshot->resolved_.standardized_inputs = shown.scaling()->num_standardized();

@@ -14,6 +14,8 @@ namespace {
 // Features of a mini-batch are kept between scoring and updating up to this size (of all bandwidths
 // together), and computed again beyond it.
 constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
+// Of these, a thread keeps the memory for the next step.
+constexpr size_t kMostThreadFeatures = size_t{8} << 20;  // floats
 
 // Features that a Gram matrix is made of at least, per row of the batch, at step constant 1.
 constexpr double kGramFeaturesPerRow = 4;
@@ -279,9 +281,12 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   size_t bandwidths = 0;
   for (const StreamWork& stream : work.streams) bandwidths += stream.bandwidths.size();
   const size_t floats = PanelsFor(num_features) * panel_floats;
-  // Of the thread, not of the trainer: a server has few threads that learn and many models.
-  thread_local std::vector<std::vector<float>> kept_features;
+  // Of the thread, not of the trainer: a server has few threads that learn and many models. Large
+  // ones go with the step, or every thread would hold them for ever.
+  thread_local std::vector<std::vector<float>> thread_features;
   const bool keep = with_gram && bandwidths * floats <= kMostKeptFeatures;
+  auto& kept_features =
+      bandwidths * floats <= kMostThreadFeatures ? thread_features : work.kept_features;
   if (keep) {
     if (kept_features.size() < bandwidths) kept_features.resize(bandwidths);
     size_t next = 0;

@@ -217,6 +217,7 @@ ModelPhase Trainer::Impl::phase() const {
 
 void Trainer::Impl::Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence) {
   state_.sequence = sequence;
+  NoteWidth(batch, first, count);
   if (!state_.warm) {
     WarmUp(batch, first, count);
     return;
@@ -224,6 +225,14 @@ void Trainer::Impl::Step(const SampleBatch& batch, size_t first, size_t count, u
   state_.rows_learned += count;
   ++state_.step;
   LearnInBlocks(batch, first, count);
+}
+
+void Trainer::Impl::NoteWidth(const SampleBatch& batch, size_t first, size_t count) {
+  if (config_.hashed || state_.dimension != 0) return;
+  RowWidth width(0, state_.sparse_dim);
+  for (size_t i = first; i < first + count; ++i) width = width.With(batch.row(i));
+  state_.dimension = width.dimension;
+  state_.sparse_dim = width.least;
 }
 
 void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count) {
@@ -326,6 +335,7 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::WithWaitingRows() const {
   state.updates = state_.updates + 1;
   state.num_features = state_.num_features;
   state.dimension = state_.dimension;
+  state.sparse_dim = state_.sparse_dim;
   state.input_dim = state_.input_dim;
   state.num_outputs = state_.num_outputs;
   state.warm = true;
@@ -371,6 +381,7 @@ const Trainer::Impl* Trainer::Impl::Provisional() const {
   config.block_features = config.max_features;
   TrainerState state;
   state.dimension = state_.dimension;
+  state.sparse_dim = state_.sparse_dim;
   state.input_dim = state_.input_dim;
   state.num_outputs = state_.num_outputs;
   state.labels = state_.labels;

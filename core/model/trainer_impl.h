@@ -119,6 +119,7 @@ class Trainer::Impl {
     SparseRows sparse_inputs;         // in place of these, hashed inputs
     InputsView x;                     // of either
     std::vector<StreamWork> streams;
+    std::vector<std::vector<float>> kept_features;  // of bandwidths, where they are large
     // By candidate, empty for those that do not take part: [rows][num_outputs].
     std::vector<std::vector<double>> last_scores, average_scores;
   };
@@ -181,6 +182,8 @@ class Trainer::Impl {
   // Rows whose targets can be learned; adds new labels and outputs.
   void TakeTargets(const SampleBatch& batch, size_t first, size_t count, Rows kind, Work& work);
   void TakeInputs(const SampleBatch& batch, Work& work);
+  // As the door does (RowWidth::With).
+  void NoteWidth(const SampleBatch& batch, size_t first, size_t count);
   void NoteDimension(const SampleBatch& batch, size_t row);
   // Standardised values or the label's index, appended to `out`. INVALID_ARGUMENT: not learnable.
   absl::Status AppendTargets(const TargetView& target, std::vector<double>& out);

@@ -99,9 +99,10 @@ struct TrainerState {
   uint64_t divergences =
       0;  // times the coefficients were set back to zero because scores grew without bound
   uint64_t num_features = 0;
-  uint64_t cursor = 0;  // newest_block: feature at which the next block starts
-  uint32_t dimension =
-      0;  // the config's, or the size of the first dense row; 0: open (sparse rows only)
+  uint64_t cursor = 0;      // newest_block: feature at which the next block starts
+  uint32_t dimension = 0;   // the config's, or the size of the first row if that is dense; 0: open
+                            // (sparse rows first)
+  uint32_t sparse_dim = 0;  // 1 + the largest index of the sparse rows while the dimension is open
   uint32_t input_dim =
       0;  // coordinates that frequencies are kept for; grows while the dimension is open
   uint32_t num_outputs = 1;

@@ -99,9 +99,6 @@ absl::StatusOr<double> Trainer::Impl::LabelTarget(const TargetView& target) {
 void Trainer::Impl::NoteDimension(const SampleBatch& batch, size_t row) {
   if (config_.hashed) return;
   const RowView view = batch.row(row);
-  if (!view.sparse && state_.dimension == 0) {
-    state_.dimension = static_cast<uint32_t>(view.values.size());
-  }
   size_t needed = view.MinDimension();
   if (needed <= state_.input_dim) return;
   if (view.sparse) {

@@ -20,11 +20,11 @@ struct StepInput {
   uint64_t update = 1;  // t, from 1
   size_t rows = 0;      // b
   size_t num_outputs = 1;
-  uint64_t range_size = 0;     // features that the rule's range covers
+  uint64_t range_size = 0;  // features that the rule's range covers
   // l'(f_t(x_i), y_i), [rows][num_outputs], without sample weights.
   std::span<const double> derivative;
   std::span<const double> curvatures;  // h of each row near its scores, [rows], > 0
-  std::span<const double> weights;  // of the samples, [rows], > 0
+  std::span<const double> weights;     // of the samples, [rows], > 0
   // What k(x, x) is usually: k(0) of kernels of x - x', else its mean over the batch. > 0.
   double mean_diagonal = 1;
   // gram[i * rows + j] = mean over the range's features of feature(i) feature(j). Only where

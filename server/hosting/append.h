@@ -3,6 +3,7 @@
 #define KERNELSTREAM_SERVER_HOSTING_APPEND_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/sample_batch.h"
+#include "server/hosting/queue_room.h"
 
 namespace kernelstream::server {
 
@@ -43,6 +45,11 @@ struct AppendRequest {
   AckLevel ack = AckLevel::kDurable;
   // One refused row refuses all of them.
   bool all_or_nothing = false;
+
+  // The caller waits for room where there is none (HostedModel::WaitForSpace) ...
+  bool waits_for_room = false;
+  // ... and this is what it was granted.
+  std::optional<QueueRoom::Space> granted;
 };
 
 struct AppendResult {

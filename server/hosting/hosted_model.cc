@@ -16,6 +16,7 @@ HostedModel::HostedModel(StoredModel stored, const HostingEnvironment& environme
       environment_(environment),
       options_(options),
       metrics_(environment.metrics->ForModel(stored_.name)),
+      room_({options.max_pending_rows, options.max_pending_bytes}),
       ledger_(environment.store, stored_.uid, stored_.name) {}
 
 HostedModel::~HostedModel() = default;
@@ -123,14 +124,14 @@ absl::Status HostedModel::FrozenError() const {
 
 void HostedModel::NoteFrozen() {
   // Rows are reserved from before the door looks whether the model is full until they are learned.
-  if (frozen_ || reserved_rows_ > 0 || FrozenError().ok()) return;
+  if (frozen_ || room_.taken_rows() > 0 || FrozenError().ok()) return;
   frozen_ = true;
   metrics_->Phase(PhaseMetric::kFrozen);
 }
 
 absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snapshot* snapshot) {
   const RowView row = rows.row(i);
-  if (absl::Status status = rules_->CheckInput(name(), door_.dimension, row); !status.ok()) {
+  if (absl::Status status = rules_->CheckInput(name(), door_.width, row); !status.ok()) {
     return status;
   }
   std::span<const TargetScaling> scales;
@@ -146,7 +147,7 @@ absl::Status HostedModel::CheckRow(const SampleBatch& rows, size_t i, const Snap
   if (HasLabels(rules_->task())) {
     if (absl::Status status = door_.labels->Add(target).status(); !status.ok()) return status;
   }
-  door_.dimension = rules_->DimensionWith(door_.dimension, row);
+  door_.width = rules_->WidthWith(door_.width, row);
   if (door_.targets == 0) door_.targets = RowRules::NumTargets(target);
   return absl::OkStatus();
 }
@@ -178,31 +179,33 @@ void HostedModel::CheckRows(AppendRequest& request) {
                    [](const RejectedRow& a, const RejectedRow& b) { return a.number < b.number; });
 }
 
-absl::Status HostedModel::Reserve(uint64_t rows, uint64_t bytes) {
+absl::Status HostedModel::Reserve(const AppendRequest& request) {
+  const QueueRoom::Space space = {request.rows.size(), request.rows.bytes()};
   absl::MutexLock lock(&mutex_);
-  if (absl::Status why = WhyNoRows(); !why.ok()) return why;
-  if (rows > options_.max_pending_rows || bytes > options_.max_pending_bytes) {
+  const absl::Status why = WhyNoRows();
+  if (!why.ok() || room_.IsTooLarge(space)) {
+    if (request.granted.has_value()) room_.Return(*request.granted);
+    if (!why.ok()) return why;
     return absl::InvalidArgumentError(absl::StrCat(
-        "model \"", name(), "\": the batch has ", rows, " rows (", bytes,
+        "model \"", name(), "\": the batch has ", space.rows, " rows (", space.bytes,
         " bytes in memory), more than its queue holds: ", options_.max_pending_rows, " rows and ",
         options_.max_pending_bytes, " bytes. Nothing of it was learned. Send smaller batches"));
   }
-  if (reserved_rows_ + rows > options_.max_pending_rows ||
-      reserved_bytes_ + bytes > options_.max_pending_bytes) {
-    WantRoom();
-    return absl::ResourceExhaustedError(
-        absl::StrCat("model \"", name(), "\": the queue is full, ", reserved_rows_,
-                     " rows wait to be learned (at most ", options_.max_pending_rows, " rows and ",
-                     options_.max_pending_bytes,
-                     " bytes). Nothing of the batch was learned. Send it again a little later"));
-  }
-  reserved_rows_ += rows;
-  reserved_bytes_ += bytes;
-  return absl::OkStatus();
+  const bool taken = request.granted.has_value() ? room_.TakeGranted(*request.granted, space)
+                     : request.waits_for_room    ? room_.TakeInTurn(space)
+                                                 : room_.Take(space);
+  if (taken) return absl::OkStatus();
+  WantRoom();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("model \"", name(), "\": the queue is full, ", room_.taken_rows(),
+                   " rows wait to be learned (at most ", options_.max_pending_rows, " rows and ",
+                   options_.max_pending_bytes,
+                   " bytes). Nothing of the batch was learned. Send it again a little later"));
 }
 
 bool HostedModel::QueueStalls() const {
-  return room_wanted_ && reserved_rows_ == pending_.size() && pending_.size() < config().batch_rows;
+  return room_wanted_ && room_.taken_rows() == pending_.size() &&
+         pending_.size() < config().batch_rows;
 }
 
 void HostedModel::WantRoom() {
@@ -210,31 +213,52 @@ void HostedModel::WantRoom() {
   if (QueueStalls()) environment_.pool->Schedule(shared_from_this());
 }
 
+std::vector<QueueRoom::Grant> HostedModel::RoomForWaiters() {
+  std::vector<QueueRoom::Grant> grants = room_.Grants();
+  room_wanted_ = false;
+  if (room_.AnyWaits()) WantRoom();
+  return grants;
+}
+
+void HostedModel::CallBack(std::vector<QueueRoom::Grant> grants) {
+  for (QueueRoom::Grant& grant : grants) grant.callback(grant.space);
+}
+
 void HostedModel::GiveBack(uint64_t rows, uint64_t bytes) {
-  std::vector<absl::AnyInvocable<void()>> callbacks;
+  std::vector<QueueRoom::Grant> grants;
   {
     absl::MutexLock lock(&mutex_);
-    reserved_rows_ -= rows;
-    reserved_bytes_ -= bytes;
+    room_.GiveBack({rows, bytes});
     NoteFrozen();
-    uint64_t rows_then = reserved_rows_, bytes_then = reserved_bytes_;
-    while (!space_waiters_.empty()) {
-      SpaceWaiter& first = space_waiters_.front();
-      rows_then += first.rows;
-      bytes_then += first.bytes;
-      if (rows_then > options_.max_pending_rows || bytes_then > options_.max_pending_bytes) break;
-      callbacks.push_back(std::move(first.callback));
-      space_waiters_.pop_front();
-    }
-    room_wanted_ = false;
-    if (!space_waiters_.empty()) WantRoom();
+    grants = RoomForWaiters();
   }
-  for (auto& callback : callbacks) callback();
+  CallBack(std::move(grants));
+}
+
+void HostedModel::ReturnSpace(QueueRoom::Space granted) {
+  std::vector<QueueRoom::Grant> grants;
+  {
+    absl::MutexLock lock(&mutex_);
+    room_.Return(granted);
+    grants = RoomForWaiters();
+  }
+  CallBack(std::move(grants));
+}
+
+bool HostedModel::CancelSpaceWait(QueueRoom::WaitId id) {
+  std::vector<QueueRoom::Grant> grants;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!room_.Cancel(id)) return false;
+    grants = RoomForWaiters();  // those behind it
+  }
+  CallBack(std::move(grants));
+  return true;
 }
 
 void HostedModel::NoteAtDoor(const SampleBatch& rows, Door& door) const {
   for (size_t i = 0; i < rows.size(); ++i) {
-    door.dimension = rules_->DimensionWith(door.dimension, rows.row(i));
+    door.width = rules_->WidthWith(door.width, rows.row(i));
     if (door.targets == 0) door.targets = RowRules::NumTargets(rows.target(i));
     // A label for which there is no room is left out by the trainer too.
     if (HasLabels(rules_->task())) door.labels->Add(rows.target(i)).status().IgnoreError();
@@ -265,7 +289,7 @@ void HostedModel::Append(AppendRequest request, AppendCallback callback) {
   item.arrival = environment_.clock->Now();
   item.reserved_rows = request.rows.size();
   item.reserved_bytes = request.rows.bytes();
-  absl::Status status = Reserve(item.reserved_rows, item.reserved_bytes);
+  absl::Status status = Reserve(request);
   // What may be a repetition is decided where the log is written.
   if (status.ok() && request.producer_id.empty() && request.request_id.empty()) {
     status = FrozenError();
@@ -307,19 +331,19 @@ void HostedModel::Append(AppendRequest request, AppendCallback callback) {
   }
 }
 
-void HostedModel::WaitForSpace(uint64_t rows, uint64_t bytes, absl::AnyInvocable<void()> callback) {
+QueueRoom::WaitId HostedModel::WaitForSpace(QueueRoom::Space space, QueueRoom::Callback callback) {
+  QueueRoom::WaitId id = 0;
+  std::vector<QueueRoom::Grant> grants;
   {
     absl::MutexLock lock(&mutex_);
-    const bool never = rows > options_.max_pending_rows || bytes > options_.max_pending_bytes;
-    const bool fits = reserved_rows_ + rows <= options_.max_pending_rows &&
-                      reserved_bytes_ + bytes <= options_.max_pending_bytes;
-    if (!never && !fits && WhyNoRows().ok()) {
-      space_waiters_.push_back({rows, bytes, std::move(callback)});
-      WantRoom();
-      return;
+    if (!room_.IsTooLarge(space) && WhyNoRows().ok()) {
+      id = room_.Wait(space, std::move(callback));
+      grants = RoomForWaiters();  // there may be room by now
     }
   }
-  callback();
+  if (id == 0) callback(std::nullopt);
+  CallBack(std::move(grants));
+  return id;
 }
 
 void HostedModel::GetProducerPosition(std::string producer_id, PositionCallback callback) {
@@ -457,24 +481,24 @@ bool HostedModel::CancelWait(WaitId id) {
 
 void HostedModel::EndWaiters(const absl::Status& status) {
   std::vector<SequenceWaiters::Callback> waiters;
-  std::deque<SpaceWaiter> space_waiters;
+  std::vector<QueueRoom::Callback> space_waiters;
   {
     absl::MutexLock lock(&mutex_);
     waiters = waiters_.TakeAll();
-    space_waiters.swap(space_waiters_);
+    space_waiters = room_.EndWaits();
   }
   for (auto& waiter : waiters) waiter(status);
-  for (auto& waiter : space_waiters) waiter.callback();
+  for (auto& waiter : space_waiters) waiter(std::nullopt);
 }
 
 void HostedModel::BeginDrain() {
-  std::deque<SpaceWaiter> space_waiters;
+  std::vector<QueueRoom::Callback> space_waiters;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
-    space_waiters.swap(space_waiters_);
+    space_waiters = room_.EndWaits();
   }
-  for (auto& waiter : space_waiters) waiter.callback();
+  for (auto& waiter : space_waiters) waiter(std::nullopt);
 }
 
 bool HostedModel::Drained() const {

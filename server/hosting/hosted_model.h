@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +27,7 @@
 #include "server/hosting/clock.h"
 #include "server/hosting/log_writer.h"
 #include "server/hosting/pending_rows.h"
+#include "server/hosting/queue_room.h"
 #include "server/hosting/sequence_waiters.h"
 #include "server/hosting/training_pool.h"
 #include "server/store/store.h"
@@ -111,11 +111,13 @@ class HostedModel final : public Runnable,
   // model that freezes takes no rows once the published one is full; what was logged by then is
   // learned, and only then is its phase kFrozen.
   void Append(AppendRequest request, AppendCallback callback);
-  // Calls back once a batch of this size would have room, or at once if the model takes no rows
-  // (Append says why). Whoever was called back either appends or calls PassSpaceOn: others wait
-  // behind the room that was kept for it.
-  void WaitForSpace(uint64_t rows, uint64_t bytes, absl::AnyInvocable<void()> callback);
-  void PassSpaceOn() { GiveBack(0, 0); }
+  // Calls back once there is room for a batch of this size, which is then kept for it: an
+  // AppendRequest uses it, or ReturnSpace lets it go. With nothing if there will be none: the model
+  // takes no rows (Append says why). On this thread if that is so already; then the result is 0.
+  QueueRoom::WaitId WaitForSpace(QueueRoom::Space space, QueueRoom::Callback callback);
+  void ReturnSpace(QueueRoom::Space granted);
+  // True: the callback was dropped. False: it has been called or is about to be.
+  bool CancelSpaceWait(QueueRoom::WaitId id);
 
   using PositionCallback = absl::AnyInvocable<void(absl::StatusOr<ProducerPosition>)>;
   // Where the producer stands, everything that was appended before this call included.
@@ -159,8 +161,8 @@ class HostedModel final : public Runnable,
   enum class Life { kLoading, kServing, kFailed, kDeleting, kDeleted, kStopped };
   // Who may come in: thread-compatible, guarded by door_mutex_.
   struct Door {
-    uint32_t dimension = 0;  // 0: open
-    uint32_t targets = 0;    // of a regression's row; 0: open
+    RowWidth width;
+    uint32_t targets = 0;  // of a regression's row; 0: open
     std::optional<LabelTable> labels;
   };
 
@@ -177,8 +179,11 @@ class HostedModel final : public Runnable,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
   // Keeps the rows that pass; the others go to the rejected list.
   void CheckRows(AppendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(door_mutex_);
-  absl::Status Reserve(uint64_t rows, uint64_t bytes);
+  absl::Status Reserve(const AppendRequest& request);
   void GiveBack(uint64_t rows, uint64_t bytes);
+  // Those whose turn has come, to be called by CallBack.
+  std::vector<QueueRoom::Grant> RoomForWaiters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void CallBack(std::vector<QueueRoom::Grant> grants);
   // Somebody needs room. Where the full queue holds less than one mini-batch, it is cut early, or
   // they would wait out max_batch_delay for rows that cannot come.
   void WantRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -235,13 +240,7 @@ class HostedModel final : public Runnable,
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool frozen_ ABSL_GUARDED_BY(mutex_) = false;  // it will not learn another row
   std::string failure_ ABSL_GUARDED_BY(mutex_);
-  uint64_t reserved_rows_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t reserved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  struct SpaceWaiter {
-    uint64_t rows, bytes;
-    absl::AnyInvocable<void()> callback;
-  };
-  std::deque<SpaceWaiter> space_waiters_ ABSL_GUARDED_BY(mutex_);
+  QueueRoom room_ ABSL_GUARDED_BY(mutex_);
   bool room_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // and none was given back since
   PendingRows pending_ ABSL_GUARDED_BY(mutex_);       // logged, not learned
   uint64_t logged_sequence_ ABSL_GUARDED_BY(mutex_) = 0;

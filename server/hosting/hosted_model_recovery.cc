@@ -14,7 +14,7 @@ void HostedModel::Load() {
   {
     absl::MutexLock lock(&mutex_);
     pending_.Clear();
-    reserved_rows_ = reserved_bytes_ = 0;
+    room_.SetTaken({});
   }
   absl::Status status = LoadState();
   uint64_t checkpoint_step = 0;
@@ -55,10 +55,10 @@ absl::Status HostedModel::LoadState() {
 
 void HostedModel::OpenDoor(const TrainerState* state) {
   absl::MutexLock lock(&door_mutex_);
-  logged_.dimension = config().dimension;
+  logged_.width = config().dimension;
   logged_.labels.emplace(rules_->task(), config());
   if (state != nullptr) {
-    if (logged_.dimension == 0) logged_.dimension = state->dimension;
+    if (config().dimension == 0) logged_.width = {state->dimension, state->sparse_dim};
     if (!state->labels.empty()) {
       logged_.labels->Restore(state->labels, state->labels_are_numbers);
     }
@@ -125,8 +125,7 @@ absl::Status HostedModel::Replay() {
   }
   absl::MutexLock lock(&mutex_);
   logged_sequence_ = last_sequence;
-  reserved_rows_ = rows.size();
-  reserved_bytes_ = rows.bytes();
+  room_.SetTaken({rows.size(), rows.bytes()});
   pending_ = std::move(rows);
   metrics_->PendingRows(pending_.size());
   return absl::OkStatus();

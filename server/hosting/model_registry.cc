@@ -36,6 +36,14 @@ size_t Distance(absl::string_view a, absl::string_view b) {
   return row[b.size()];
 }
 
+// What `config` leaves open is as the model has it: defaults may have been others when it was made.
+bool IsConfigOf(ModelConfig config, const HostedModel& model) {
+  ModelConfig known = model.config();
+  if (!config.replay.ratio.has_value()) config.replay.ratio = known.replay.ratio;
+  if (config.block_features == 0) config.block_features = known.block_features;
+  return CompleteConfig(config).ok() && CompleteConfig(known).ok() && config == known;
+}
+
 }  // namespace
 
 absl::Status CheckModelName(absl::string_view name) {
@@ -112,7 +120,7 @@ absl::StatusOr<ModelRegistry::Created> ModelRegistry::Create(absl::string_view n
   if (stopped_) return absl::UnavailableError("the server is stopping");
   Models models = map_.Get()->models;
   if (const auto it = models.find(stored.name); it != models.end()) {
-    if (it->second->config() == stored.config) return Created{it->second, false};
+    if (IsConfigOf(config, *it->second)) return Created{it->second, false};
     return absl::AlreadyExistsError(absl::StrCat(
         "model \"", name,
         "\" exists with another config, and configs cannot be changed. Use it as it is, "

@@ -133,11 +133,11 @@ absl::Status CheckInputs(const HostedModel& model, const Snapshot& snapshot, con
                                      " outputs each; one message may ask for ", kMaxScores,
                                      " outputs. Send fewer rows at a time"));
   }
-  const uint32_t dimension = snapshot.resolved().dimension;
+  const RowWidth width = snapshot.width();
   absl::Status error;
   uint64_t place = rows.count;
   for (size_t i = 0; i < rows.rows.size() && error.ok(); ++i) {
-    error = model.rules().CheckInput(model.name(), dimension, rows.rows.row(i));
+    error = model.rules().CheckInput(model.name(), width, rows.rows.row(i));
     place = rows.places[i];
   }
   if (!rows.rejected.empty() && (error.ok() || rows.rejected.front().number < place)) {

@@ -1,7 +1,6 @@
 #include "server/service/update_stream.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -25,9 +24,6 @@ namespace {
 // Batches that are not acknowledged, or whose acks the caller has not read: the stream reads no
 // further then.
 constexpr size_t kMaxOutstandingBatches = 256;
-
-// Refusals for lack of room with room announced at once; then waiting again is no use.
-constexpr int kMaxFruitlessWaits = 16;
 
 // An idle stream does not keep more memory than this for its messages.
 constexpr size_t kMaxKeptMessageBytes = 64 << 10;
@@ -92,6 +88,12 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   void OnDone() override {
     streams_->Remove(this);
     const std::shared_ptr<UpdateStream> last = std::move(self_);
+    QueueRoom::WaitId wait = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      wait = wait_;
+    }
+    if (wait != 0) model_->CancelSpaceWait(wait);  // others stand behind it
   }
 
  private:
@@ -154,8 +156,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     }
     if (!message_.has_batch())
       return Fail(InvalidField("batch", "the message is empty; send a batch"));
-    fruitless_waits_ = 0;
-    AppendBatch();
+    AppendBatch(std::nullopt);
   }
 
   void HandleOpen() {
@@ -234,16 +235,26 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     return append;
   }
 
-  // Takes the batch in message_ into the queue, now or when there is room.
-  void AppendBatch() {
+  // Takes the batch in message_ into the queue, now or when there is room. granted: what was waited
+  // for.
+  void AppendBatch(std::optional<QueueRoom::Space> granted) {
+    const auto let_go = [&] {
+      if (granted.has_value()) model_->ReturnSpace(*granted);
+    };
+    {
+      absl::MutexLock lock(&mutex_);
+      wait_ = 0;
+      if (finished_) return let_go();
+    }
     BatchShape shape;
     auto append = BuildAppend(shape);
     if (!append.ok()) {
-      model_->PassSpaceOn();
+      let_go();
       return Fail(append.status());
     }
-    const uint64_t rows = append->rows.size();
-    const uint64_t bytes = append->rows.bytes();
+    append->waits_for_room = true;
+    append->granted = granted;
+    const QueueRoom::Space space = {append->rows.size(), append->rows.bytes()};
     const uint64_t next_number = shape.first_number + shape.rows.count;
     std::optional<uint64_t> reserved;
     {
@@ -254,7 +265,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
         slots_.push_back({.id = *reserved, .answer = std::nullopt});
       }
     }
-    if (!reserved.has_value()) return model_->PassSpaceOn();
+    if (!reserved.has_value()) return let_go();
     const uint64_t id = *reserved;
     // A full queue says so before Append returns; what comes later is the batch's fate.
     struct Attempt {
@@ -281,11 +292,11 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
       attempt->returned = true;
       early = std::move(attempt->early);
     }
-    if (early.has_value() && absl::IsResourceExhausted(early->status()) &&
-        fruitless_waits_ < kMaxFruitlessWaits) {
-      return WaitForRoom(id, rows, bytes);
+    // With room granted it is the disk that is full.
+    if (early.has_value() && absl::IsResourceExhausted(early->status()) && !granted.has_value()) {
+      return WaitForRoom(id, space);
     }
-    if (bytes > kMaxKeptMessageBytes) v1::StreamUpdateRequest().Swap(&message_);
+    if (space.bytes > kMaxKeptMessageBytes) v1::StreamUpdateRequest().Swap(&message_);
     next_number_ = next_number;
     {
       absl::MutexLock lock(&mutex_);
@@ -296,7 +307,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (early.has_value()) Appended(id, *shared_shape, *early);
   }
 
-  void WaitForRoom(uint64_t id, uint64_t rows, uint64_t bytes) {
+  void WaitForRoom(uint64_t id, QueueRoom::Space space) {
     {
       absl::MutexLock lock(&mutex_);
       appending_ = false;
@@ -305,14 +316,27 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
         busy_ = false;
         return Pump();
       }
+      waiting_ = true;
     }
-    auto at_once = std::make_shared<std::atomic<bool>>(true);
-    model_->WaitForSpace(rows, bytes, [self = shared_from_this(), at_once] {
-      if (at_once->load()) ++self->fruitless_waits_;
-      // Not on a training thread, which is what calls when rows were learned.
-      if (!self->context_.serving->Submit([self] { self->AppendBatch(); })) self->AppendBatch();
-    });
-    at_once->store(false);
+    const QueueRoom::WaitId wait = model_->WaitForSpace(
+        space, [self = shared_from_this()](std::optional<QueueRoom::Space> granted) {
+          {
+            absl::MutexLock lock(&self->mutex_);
+            self->waiting_ = false;
+          }
+          // Not on a training thread, which is what calls when rows were learned.
+          if (!self->context_.serving->Submit([self, granted] { self->AppendBatch(granted); })) {
+            self->AppendBatch(granted);
+          }
+        });
+    bool over = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!waiting_) return;  // called back already, and perhaps waiting for another batch
+      wait_ = wait;
+      over = finished_;
+    }
+    if (over) model_->CancelSpaceWait(wait);
   }
 
   void Appended(uint64_t id, const BatchShape& shape, const absl::StatusOr<AppendResult>& result) {
@@ -356,7 +380,6 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   grpc::ByteBuffer read_buffer_;
   v1::StreamUpdateRequest message_;
   std::vector<uint64_t> bad_labels_;
-  int fruitless_waits_ = 0;
   std::shared_ptr<HostedModel> model_;
   std::string producer_id_;
   AckLevel ack_ = AckLevel::kDurable;
@@ -367,6 +390,9 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;       // a message is being handled
   bool appending_ ABSL_GUARDED_BY(mutex_) = false;  // inside HostedModel::Append
+  // For room in the queue; wait_ comes a little later.
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  QueueRoom::WaitId wait_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -243,6 +243,7 @@ std::string EncodeCheckpoint(const TrainerState& state) {
   record.set_divergences(state.divergences);
   record.set_cursor(state.cursor);
   record.set_dimension(state.dimension);
+  record.set_sparse_dim(state.sparse_dim);
   record.set_sequence(state.sequence);
   record.set_rows_learned(state.rows_learned);
   record.set_rows_skipped(state.rows_skipped);
@@ -298,6 +299,7 @@ absl::StatusOr<TrainerState> DecodeCheckpoint(absl::string_view bytes, RowCounts
   state.divergences = record.divergences();
   state.cursor = record.cursor();
   state.dimension = record.dimension();
+  state.sparse_dim = record.sparse_dim();
   state.sequence = record.sequence();
   state.rows_learned = record.rows_learned();
   state.rows_skipped = record.rows_skipped();

@@ -229,6 +229,57 @@ TEST(PoisonedUpdate, ACallWithoutARowIsToldSo) {
   EXPECT_EQ(state.rows_rejected(), 0u);
 }
 
+// Nobody said how wide rows are, and sparse rows came first: a dense row that is narrower than what
+// they use must not decide it, or every row after it would be refused.
+TEST(PoisonedUpdate, AShortDenseRowDoesNotNarrowAModelOfSparseRows) {
+  InProcessServer server;
+  v1::ModelConfig config = SmallConfig("logistic");
+  config.mutable_input()->set_dimension(0);
+  server->Create("wide", config);
+  std::vector<v1::Sample> sparse;
+  for (uint32_t i = 0; i < 208; ++i) {  // whole mini-batches
+    sparse.push_back(SparseSample({i % 7, 20 + i % 103}, {1, -1}));
+    sparse.back().set_value(i % 2 == 0 ? 1 : -1);
+  }
+  UpdateDurably(*server.operator->(), "wide", sparse);
+  const std::vector<float> full(123, 0.5f), wider(130, 0.5f);
+  const auto update = [&](const v1::Sample& sample) {
+    v1::UpdateRequest request;
+    request.set_model("wide");
+    *request.add_samples() = sample;
+    v1::UpdateResponse response;
+    return server->Update(request, &response);
+  };
+  const auto predict = [&](const v1::Sample& sample) {
+    v1::PredictRequest request;
+    request.set_model("wide");
+    *request.add_instances() = sample.features();
+    v1::PredictResponse response;
+    grpc::ClientContext context;
+    return server->predictions->Predict(&context, request, &response);
+  };
+  const auto expect_refused = [&](const std::vector<float>& values, const std::string& message) {
+    const grpc::Status status = update(DenseSample(values, 1));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr(message));
+    EXPECT_EQ(FieldOf(status), "samples[0].features.dense.values");
+    EXPECT_EQ(FieldOf(predict(DenseSample({1, 2}, 1))), "instances[0].dense.values");
+  };
+  server->WaitForSequence("wide", 208);
+  expect_refused({1, 2}, "indices up to 122; this row has 2 values");
+  for (const v1::Sample& good : {sparse[0], DenseSample(full, 1), DenseSample(wider, 1),
+                                 sparse[102], SparseSample({140}, {1})}) {
+    EXPECT_EQ(update(good).error_message(), "");
+    EXPECT_EQ(predict(good).error_message(), "");
+  }
+  expect_refused(wider, "indices up to 140; this row has 130 values");
+  server.Restart();
+  server->WaitForSequence("wide", 208);
+  expect_refused({1, 2}, "indices up to 140; this row has 2 values");
+  EXPECT_EQ(update(sparse[0]).error_message(), "");
+  EXPECT_EQ(update(SparseSample({150}, {1})).error_message(), "");
+}
+
 TEST(PoisonedUpdate, MatrixRowsAreNamedByTheirPlaceInTheMatrix) {
   InProcessServer server;
   server->Create("m", LabelledConfig());

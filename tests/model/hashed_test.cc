@@ -183,27 +183,29 @@ TEST(SparseRows, AreTakenFromRowsThatAreMostlyZero) {
   EXPECT_FALSE(TakeNonZeros({x.data(), 3, kCols}, rows));
 }
 
-TEST(SparseRows, OfWideInputsComeInRuns) {
-  constexpr size_t kCols = 40000, kRows = 4;
+// Frequencies that are not kept are drawn for each run.
+TEST(SparseRows, OfWideInputsComeInOneRun) {
+  constexpr size_t kCols = 40000, kRows = 20;
   std::vector<float> x(kRows * kCols);
-  for (size_t i = 0; i < x.size(); i += 6) x[i] = 1;
+  for (size_t i = 0; i < x.size(); i += 9) x[i] = 1;
   SparseRows rows;
   ASSERT_TRUE(TakeNonZeros({x.data(), kRows, kCols}, rows));
-  size_t in_runs = 0;
-  for (const SparseRows::Run& run : rows.runs) in_runs += run.num_rows;
-  EXPECT_EQ(in_runs, kRows);
-  EXPECT_GT(rows.runs.size(), 1u);
+  ASSERT_EQ(rows.runs.size(), 1u);
+  EXPECT_EQ(rows.runs[0].num_rows, kRows);
   std::vector<float> again(x.size());
-  for (size_t r = 0, run = 0, of_run = 0; r < kRows; ++r, ++of_run) {
-    if (of_run == rows.runs[run].num_rows) ++run, of_run = 0;
+  for (size_t r = 0; r < kRows; ++r) {
     for (size_t i = 0; i < rows.row_values(r).size(); ++i) {
-      again[r * kCols + rows.runs[run].ids[rows.row_places(r)[i]]] = rows.row_values(r)[i];
+      again[r * kCols + rows.runs[0].ids[rows.row_places(r)[i]]] = rows.row_values(r)[i];
     }
   }
   EXPECT_EQ(again, x);
+  // Few rows gain from fewer zeros.
+  for (size_t i = 0; i < x.size(); i += 6) x[i] = 1;
+  EXPECT_FALSE(TakeNonZeros({x.data(), kRows, kCols}, rows));
+  for (size_t i = 0; i < 2 * kCols; ++i) x[i] = i % 6 == 0 ? 1 : 0;
+  EXPECT_TRUE(TakeNonZeros({x.data(), 2, kCols}, rows));
 }
 
-// Rows that are mostly 0 are evaluated without their zeros, unless others beside them are not.
 TEST(FixedModel, ScoresRowsWithoutTheirZerosAlike) {
   for (const std::string kernel : {"gaussian", "chi2", "polynomial"}) {
     for (const uint32_t dimension : {100u, 0u}) {
@@ -269,10 +271,10 @@ TEST(HashedModel, ChecksRowsAtTheDoor) {
   EXPECT_EQ(path(rules, 1), kSmallestNumberPath);
   EXPECT_EQ(path(rules, 2), "features.sparse.indices[1]");
   EXPECT_EQ(path(rules, 3), "");
-  EXPECT_EQ((*rules)->DimensionWith(0, rows.row(4)), 0u);
+  EXPECT_EQ((*rules)->WidthWith(0, rows.row(4)).dimension, 0u);
   EXPECT_EQ(path(rules, 5), "");
   EXPECT_EQ(path(fixed, 0), "features.named");
-  EXPECT_EQ((*fixed)->DimensionWith(0, rows.row(4)), 3u);
+  EXPECT_EQ((*fixed)->WidthWith(0, rows.row(4)).dimension, 3u);
   const absl::Status wide = (*fixed)->CheckInput("m", 0, rows.row(3));
   EXPECT_NE(wide.message().find("input.hashed"), absl::string_view::npos) << wide;
 }

@@ -310,11 +310,17 @@ TEST(HostedModel, FullQueueRefusesAndLosesNothingAcknowledged) {
   EXPECT_EQ(AppendAndWait(*model, NumberedRows(17, 21)).status().code(),
             absl::StatusCode::kInvalidArgument);
   absl::Notification space;
-  model->WaitForSpace(8, 100, [&space] { space.Notify(); });
+  AppendRequest request = NumberedRows(17, 8);
+  request.waits_for_room = true;
+  model->WaitForSpace({8, request.rows.bytes()}, [&](std::optional<QueueRoom::Space> granted) {
+    request.granted = granted;
+    space.Notify();
+  });
   EXPECT_FALSE(space.HasBeenNotified());
   go.Notify();
   space.WaitForNotification();
-  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(17, 8)).ok());
+  ASSERT_TRUE(request.granted.has_value());
+  ASSERT_TRUE(AppendAndWait(*model, std::move(request)).ok());
   host.Settle(*model);
   EXPECT_EQ(acknowledged, 2);
   EXPECT_EQ(model->snapshot()->sequence(), 24u);
@@ -328,12 +334,19 @@ TEST(HostedModel, SpaceThatNobodyTakesGoesToTheNext) {
   Host host(&store, options);
   const auto model = host.Create("m");
   ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, 5)).ok());
-  absl::Notification first, second;
-  model->WaitForSpace(4, 100, [&first] { first.Notify(); });
-  model->WaitForSpace(4, 100, [&second] { second.Notify(); });
+  absl::Notification first, second, third;
+  const QueueRoom::Space space = {4, 100};
+  model->WaitForSpace(space, [&first](auto) { first.Notify(); });
+  const QueueRoom::WaitId id = model->WaitForSpace(space, [&second](auto) { second.Notify(); });
+  model->WaitForSpace(space, [&third](auto) { third.Notify(); });
   first.WaitForNotification();
-  model->PassSpaceOn();
-  second.WaitForNotification();  // there was room for one, unless it came before the second asked
+  EXPECT_FALSE(third.HasBeenNotified());  // there is room for one
+  EXPECT_TRUE(model->CancelSpaceWait(id));
+  model->ReturnSpace(space);
+  third.WaitForNotification();
+  EXPECT_FALSE(second.HasBeenNotified());
+  EXPECT_FALSE(AppendAndWait(*model, NumberedRows(6, 4)).ok());  // it is kept for the third
+  model->ReturnSpace(space);
   ASSERT_TRUE(AppendAndWait(*model, NumberedRows(6, 4)).ok());
 }
 
@@ -347,8 +360,9 @@ TEST(HostedModel, FullQueueWithLessThanAMiniBatchIsCutAtOnce) {
   const auto model = host.Create("m");
   ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, 5)).ok());
   absl::Notification space;
-  model->WaitForSpace(4, 100, [&space] { space.Notify(); });
+  model->WaitForSpace({4, 100}, [&space](auto) { space.Notify(); });
   space.WaitForNotification();
+  model->ReturnSpace({4, 100});
   ASSERT_TRUE(AppendAndWait(*model, NumberedRows(6, 4)).ok());
   EXPECT_EQ(model->snapshot()->sequence(), 5u);
   // A caller that does not wait is refused, and finds room when it comes again.

@@ -34,6 +34,28 @@ TEST(ModelRegistry, EqualConfigIsTheSameModelAndAnotherOneIsRefused) {
   EXPECT_EQ(host.registry.Create("m", other).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
+// A server that was updated has other defaults than the model was made with.
+TEST(ModelRegistry, WhatACallLeavesOpenIsAsTheModelHasIt) {
+  MemoryStore store;
+  Host host(&store);
+  ModelConfig made;
+  made.loss.name = "square";
+  made.max_features = 16384;
+  ModelConfig older = made;
+  older.replay.ratio = 1;       // 3 is the default
+  older.block_features = 1024;  // 128 is
+  const auto first = host.registry.Create("m", older);
+  ASSERT_TRUE(first.ok()) << first.status();
+  for (const ModelConfig& same : {made, older, first->model->config()}) {
+    const auto again = host.registry.Create("m", same);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_FALSE(again->created);
+  }
+  ModelConfig other = made;
+  other.replay.ratio = 2;
+  EXPECT_EQ(host.registry.Create("m", other).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
 TEST(ModelRegistry, NamesAreChecked) {
   MemoryStore store;
   Host host(&store);
