@@ -101,11 +101,22 @@ HWY_INLINE Floats UniformMinus(const uint32_t* words, float offset) {
 // w = 0, also around u = 1/2. The polynomials' own relative errors are 9.4e-8 and 4.1e-8.
 struct NormalTurns {
   HWY_INLINE Floats operator()(Floats q) const {
+    Floats w;
+    auto p = MiddleRatio(q, w);
+    const auto is_tail = IsTail(w);
+    if (!hn::AllFalse(FloatTag(), is_tail)) p = hn::IfThenElse(is_tail, TailRatio(w), p);
+    return hn::Mul(p, q);
+  }
+
+  static HWY_INLINE hn::Mask<FloatTag> IsTail(Floats w) {
+    return hn::Gt(w, hn::Set(FloatTag(), 5.0f));
+  }
+
+  static HWY_INLINE Floats MiddleRatio(Floats q, Floats& w) {
     const FloatTag d;
     const auto half = hn::Set(d, 0.5f);
     const auto size = hn::Abs(q);
-    const auto w =
-        NegativeLog(hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size)));
+    w = NegativeLog(hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size)));
     const auto x = hn::Sub(w, hn::Set(d, 2.5f));
     auto p = hn::Set(d, 0x1.b955a4p-27f);
     p = hn::MulAdd(p, x, hn::Set(d, 0x1.4c491p-23f));
@@ -115,10 +126,7 @@ struct NormalTurns {
     p = hn::MulAdd(p, x, hn::Set(d, -0x1.27e402p-11f));
     p = hn::MulAdd(p, x, hn::Set(d, -0x1.ecfee2p-10f));
     p = hn::MulAdd(p, x, hn::Set(d, 0x1.c6c49ap-4f));
-    p = hn::MulAdd(p, x, hn::Set(d, 0x1.5a0bdap-1f));
-    const auto is_tail = hn::Gt(w, hn::Set(d, 5.0f));
-    if (!hn::AllFalse(d, is_tail)) p = hn::IfThenElse(is_tail, TailRatio(w), p);
-    return hn::Mul(p, q);
+    return hn::MulAdd(p, x, hn::Set(d, 0x1.5a0bdap-1f));
   }
 
   static HWY_INLINE Floats TailRatio(Floats w) {
@@ -233,11 +241,61 @@ void EnterCells(const uint8_t* cells, int bits, uint32_t* words) {
   }
 }
 
+// Where quantiles go, one vector after the other. Finish once, at the end.
+template <class Quantile>
+class QuantileWriter {
+ public:
+  explicit QuantileWriter(float* out) : out_(out) {}
+  HWY_INLINE void Put(Floats q) {
+    hn::StoreU(Quantile()(q), FloatTag(), out_);
+    out_ += kLanes;
+  }
+  HWY_INLINE void Finish() {}
+
+ private:
+  float* out_;
+};
+
+// One vector in twenty has a tail. A branch for each of them would be known only at the end of a
+// long chain of operations, and what was begun meanwhile lost: so tails are put right afterwards,
+// for 64 vectors at a time.
+template <>
+class QuantileWriter<NormalTurns> {
+ public:
+  explicit QuantileWriter(float* out) : out_(out) {}
+  HWY_INLINE void Put(Floats q) {
+    const FloatTag d;
+    Floats w;
+    const auto ratio = NormalTurns::MiddleRatio(q, w);
+    hn::Store(q, d, waiting_ + count_ * kLanes);
+    hn::StoreU(hn::Mul(ratio, q), d, out_ + count_ * kLanes);
+    tails_ |= uint64_t{!hn::AllFalse(d, NormalTurns::IsTail(w))} << count_;
+    if (++count_ == kMost) Finish();
+  }
+  HWY_INLINE void Finish() {
+    const FloatTag d;
+    for (; tails_ != 0; tails_ &= tails_ - 1) {
+      const size_t i = hwy::Num0BitsBelowLS1Bit_Nonzero64(tails_) * kLanes;
+      hn::StoreU(NormalTurns()(hn::Load(d, waiting_ + i)), d, out_ + i);
+    }
+    out_ += count_ * kLanes;
+    count_ = 0;
+  }
+
+ private:
+  static constexpr size_t kMost = 64;
+  HWY_ALIGN float waiting_[kMost * kLanes];
+  float* out_;
+  size_t count_ = 0;
+  uint64_t tails_ = 0;
+};
+
 // cells may be null.
 template <class Quantile>
-void Sample(Quantile quantile, uint64_t key, uint64_t first_feature, size_t num_panels,
-            Coordinates inputs, const uint8_t* cells, int cell_bits, float* out) {
+void Sample(Quantile, uint64_t key, uint64_t first_feature, size_t num_panels, Coordinates inputs,
+            const uint8_t* cells, int cell_bits, float* out) {
   HWY_ALIGN uint32_t words[4][kPanelWidth];
+  QuantileWriter<Quantile> writer(out);
   for (size_t p = 0; p < num_panels; ++p) {
     uint64_t group = kNoGroup;
     for (size_t n = 0; n < inputs.size; ++n) {
@@ -251,11 +309,11 @@ void Sample(Quantile quantile, uint64_t key, uint64_t first_feature, size_t num_
         cells += kPanelWidth;
       }
       for (size_t i = 0; i < kPanelWidth; i += kLanes) {
-        hn::StoreU(quantile(UniformMinus(words[j % 4] + i, 0.5f)), FloatTag(), out + i);
+        writer.Put(UniformMinus(words[j % 4] + i, 0.5f));
       }
-      out += kPanelWidth;
     }
   }
+  writer.Finish();
 }
 
 void SampleFromCells(SpectralLaw law, uint64_t key, uint64_t first_feature, size_t num_panels,
