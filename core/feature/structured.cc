@@ -163,7 +163,8 @@ void DrawStructured(const FeatureSpec& spec, uint64_t seed, uint64_t first_panel
   constexpr size_t kRows = 64;
   const size_t size = PaddedSize(input_dim), group_panels = size / kPanelWidth;
   const size_t panel_floats = input_dim * kPanelWidth;
-  std::vector<float> scratch(kHadamardScratch * size), units(std::min(kRows, input_dim) * input_dim);
+  std::vector<float> scratch(kHadamardScratch * size),
+      units(std::min(kRows, input_dim) * input_dim);
   std::vector<float*> places;
   FeatureSpec without_radii = spec;
   without_radii.radial = RadialLaw::kNone;
@@ -193,8 +194,9 @@ SamplerEntry StructuredSampler() {
   return {
       .doc = {.name = "structured",
               .doc = "products of Hadamard matrices: log2(inputs) operations for a projection "
-                     "instead of one for each input, and 24 bytes for a frequency, for half as "
-                     "much variance more at short distances; for wide dense inputs and kernels "
+                     "instead of one for each input, and 16 bytes for a frequency and 4 for "
+                     "each of its features, for half as much variance more at short distances; for "
+                     "wide dense inputs and kernels "
                      "of normal frequencies",
               .parameters = {}},
       .sampler = Sampler::kStructured,

@@ -70,7 +70,7 @@ class PredictJob final : public GroupedRequest,
 
   // One thread at a time.
   grpc::ByteBuffer bytes_;
-  // Request and answer. The first block is part of the job: a small call allocates nothing for them.
+  // Request and answer. The first block is part of the job: small calls allocate nothing for them.
   alignas(8) char first_block_[2048];
   google::protobuf::Arena arena_;
   Request& request_;
