@@ -251,7 +251,7 @@ void AddCreate(CLI::App* app, Globals* globals) {
       "with a limit, learning on when full: 1024 for novelty, above 8192 "
       "--max-features / 128");
   command->add_option("--dimension", config.dimension,
-                      "Values per row; default: those of the first dense row");
+                      "Values per row; default: those of the first row, if it is dense");
   command->add_flag("--hashed", config.hashed,
                     "Named inputs, categories and any index below 2^64, without a dimension");
   command->add_option("--labels", config.labels, "Labels, separated by commas; default: discovered")

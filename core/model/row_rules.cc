@@ -138,7 +138,7 @@ absl::Status RowRules::CheckInput(absl::string_view model, RowWidth width,
                        " in size. Fix or leave out the row"));
     }
   }
-  // An open dimension is fixed by the first dense row.
+  // An open dimension is fixed by the first row, if that is dense.
   const size_t inputs = dimension != 0 || row.sparse ? dimension : row.values.size();
   absl::Status status = kernel_->CheckDimension(inputs);
   if (!status.ok()) {
