@@ -122,7 +122,7 @@ void Connection::WaitForSequence(const std::string& model, uint64_t sequence) {
   v1::PredictRequest request;
   request.set_model(model);
   request.set_min_sequence(sequence);
-  *request.add_instances() = NumberedSample(1).features();
+  request.add_instances()->mutable_sparse();  // a row of zeros, of any width
   v1::PredictResponse response;
   const grpc::Status status = Predict(request, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
