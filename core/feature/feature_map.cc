@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/aligned_floats.h"
 #include "core/feature/composite_feature_map.h"
 #include "core/feature/random_feature_map.h"
 #include "core/feature/structured.h"
@@ -32,7 +33,7 @@ void FeatureMap::Features(InputsView x, float inverse_bandwidth, uint64_t first_
 void FeatureMap::AddChunkSums(InputsView x, float inverse_bandwidth, uint64_t first_block,
                               size_t num_panels, size_t panels_per_chunk, const float* coefficients,
                               size_t num_outputs, double* sums) const {
-  thread_local std::vector<float> features;
+  thread_local AlignedFloats features;
   thread_local std::vector<double> block_sums;
   if (num_panels == 0) return;
   const size_t longest = std::min(PanelsAtATime(), num_panels);
@@ -64,7 +65,7 @@ void FeatureMap::AddChunkSums(InputsView x, float inverse_bandwidth, uint64_t fi
 
 void FeatureMap::ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
                                std::span<float* const> out) const {
-  thread_local std::vector<float> projections;
+  thread_local AlignedFloats projections;
   const size_t panel_floats = x.rows * kPanelWidth;
   AsRandom()->VisitPanels(first_panel, out.size(),
                           [&](const FeaturePanels& panels, uint64_t first) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <span>
 
+#include "core/base/aligned_floats.h"
 #include "core/feature/draws.h"
 #include "core/feature/scratch.h"
 
@@ -16,21 +18,26 @@ constexpr size_t kScratchFloats = size_t{1} << 18;
 
 // Memory of this thread, good until the next call.
 std::span<float> ThreadFrequencies(size_t size) {
-  thread_local std::vector<float> buffer;
+  thread_local AlignedFloats buffer;
   return Grow(buffer, size);
 }
 std::span<float> ThreadFeatures(size_t size) {
-  thread_local std::vector<float> buffer;
+  thread_local AlignedFloats buffer;
   return Grow(buffer, size);
 }
 std::span<float> ThreadInputs(size_t size) {
-  thread_local std::vector<float> buffer;
+  thread_local AlignedFloats buffer;
   return Grow(buffer, size);
 }
 std::span<double> ThreadSums(size_t size) {
   thread_local std::vector<double> buffer;
   return Grow(buffer, size);
 }
+
+float* NewBlock(size_t floats) {
+  return static_cast<float*>(::operator new(floats * sizeof(float), kLineAlignment));
+}
+void FreeBlock(float* block) { ::operator delete(block, kLineAlignment); }
 
 }  // namespace
 
@@ -54,7 +61,7 @@ RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed,
       budget_(nullptr) {}
 
 RandomFeatureMap::~RandomFeatureMap() {
-  for (std::atomic<float*>& block : blocks_) delete[] block.load(std::memory_order_relaxed);
+  for (std::atomic<float*>& block : blocks_) FreeBlock(block.load(std::memory_order_relaxed));
   if (budget_ != nullptr) budget_->GiveBack(cached_bytes());
 }
 
@@ -100,13 +107,13 @@ const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
   if (kept != nullptr) return kept;
   const int64_t bytes = static_cast<int64_t>(BlockFloats() * sizeof(float));
   if (!budget_->TryTake(bytes)) return nullptr;
-  auto* fresh = new float[BlockFloats()];
+  float* const fresh = NewBlock(BlockFloats());
   Generate(block * kPanelsPerBlock, kPanelsPerBlock, fresh, fresh + FrequenciesPerBlock());
   if (blocks_[block].compare_exchange_strong(kept, fresh, std::memory_order_acq_rel)) {
     cached_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return fresh;
   }
-  delete[] fresh;  // another thread was quicker
+  FreeBlock(fresh);  // another thread was quicker
   budget_->GiveBack(bytes);
   return kept;
 }

@@ -4,14 +4,13 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace kernelstream {
 
 // The first `size` values of a buffer that grows to hold them and never shrinks. They are whatever
 // was there.
-template <typename T>
-std::span<T> Grow(std::vector<T>& buffer, size_t size) {
+template <typename Vector>
+std::span<typename Vector::value_type> Grow(Vector& buffer, size_t size) {
   if (buffer.size() < size) buffer.resize(size);
   return {buffer.data(), size};
 }

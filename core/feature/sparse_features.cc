@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/aligned_floats.h"
 #include "core/feature/random_feature_map.h"
 #include "core/feature/scratch.h"
 
@@ -44,7 +45,7 @@ std::vector<float> RandomFeatureMap::TransformedRows(const SparseRows& x,
 void RandomFeatureMap::ProjectSparse(const FeaturePanels& visited, const SparseTerms& rows,
                                      std::span<const float> inverse_bandwidths, size_t out_rows,
                                      std::span<float* const> out) const {
-  thread_local std::vector<float> projection_buffer, feature_buffer;
+  thread_local AlignedFloats projection_buffer, feature_buffer;
   const size_t panel_floats = rows.rows * kPanelWidth;
   const size_t floats = visited.num_panels * panel_floats;
   const std::span<float> projections = Grow(projection_buffer, floats);
@@ -69,7 +70,7 @@ void RandomFeatureMap::GatherSparse(const FeaturePanels& visited, const SparseTe
                                     std::span<const std::vector<float>> inputs,
                                     std::span<const float> inverse_bandwidths, size_t out_rows,
                                     std::span<float* const> out) const {
-  thread_local std::vector<float> frequency_buffer, feature_buffer;
+  thread_local AlignedFloats frequency_buffer, feature_buffer;
   const size_t floats = visited.num_panels * kPanelWidth;
   const std::span<float> features = Grow(feature_buffer, floats);
   const size_t lists = FrequencyLists(visited);

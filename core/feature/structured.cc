@@ -6,6 +6,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/base/aligned_floats.h"
 #include "core/base/philox.h"
 #include "core/feature/chi_law.h"
 #include "core/feature/draws.h"
@@ -123,7 +124,7 @@ const StructuredFeatureMap::Draws* StructuredFeatureMap::KeptDraws(uint64_t grou
 
 void StructuredFeatureMap::ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
                                          std::span<float* const> out) const {
-  thread_local std::vector<float> scratch;
+  thread_local AlignedFloats scratch;
   scratch.resize(std::max(scratch.size(), kHadamardScratch * size_));
   const size_t group_panels = size_ / kPanelWidth;
   for (size_t p = 0; p < out.size();) {

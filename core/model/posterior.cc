@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/aligned_floats.h"
 #include "core/base/finite.h"
 
 namespace kernelstream {
@@ -56,7 +57,7 @@ void SolveBothWays(const std::vector<double>& factor, std::vector<double>& x) {
 }  // namespace
 
 void PosteriorFactor::Variance(const float* features, size_t rows, double* out) const {
-  thread_local std::vector<float> solved;
+  thread_local AlignedFloats solved;
   solved.assign(features, features + num_features_ * rows);
   const size_t panels = num_features_ / kPanelWidth;
   SolveTriangle(factor_.data(), panels, rows, solved.data());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/aligned_floats.h"
 #include "core/base/finite.h"
 #include "core/model/row_loss.h"
 #include "core/model/trainer_impl.h"
@@ -72,8 +73,8 @@ std::vector<float> WithOutputs(const std::vector<float>& old, size_t panels, siz
 }
 
 // Scratch of this thread for the features of one chunk at several bandwidths.
-std::vector<std::vector<float>>& ThreadFeatures(size_t bandwidths, size_t floats) {
-  thread_local std::vector<std::vector<float>> buffers;
+std::vector<AlignedFloats>& ThreadFeatures(size_t bandwidths, size_t floats) {
+  thread_local std::vector<AlignedFloats> buffers;
   if (buffers.size() < bandwidths) buffers.resize(bandwidths);
   for (size_t b = 0; b < bandwidths; ++b) {
     if (buffers[b].size() < floats) buffers[b].resize(floats);
@@ -88,8 +89,8 @@ constexpr size_t kFewOutputs = 8;
 // Coefficients of several models over the same panels, [panel][model][output][16]; scratch of this
 // thread.
 template <typename Pointer>
-std::vector<float>& Packed(std::span<const Pointer> coefficients, size_t num_panels, size_t width) {
-  thread_local std::vector<float> packed;
+AlignedFloats& Packed(std::span<const Pointer> coefficients, size_t num_panels, size_t width) {
+  thread_local AlignedFloats packed;
   const size_t models = coefficients.size(), floats = num_panels * models * width;
   if (packed.size() < floats) packed.resize(floats);
   for (size_t p = 0; p < num_panels; ++p) {
@@ -112,7 +113,7 @@ void SumTogether(const float* features, size_t num_panels, size_t rows,
     }
     return;
   }
-  std::vector<float>& packed = Packed(coefficients, num_panels, width);
+  AlignedFloats& packed = Packed(coefficients, num_panels, width);
   std::vector<double> together(rows * models * outputs);
   FeatureSums(features, num_panels, rows, packed.data(), models * outputs, together.data());
   for (size_t i = 0; i < rows; ++i) {
@@ -140,7 +141,7 @@ void MoveTogether(const float* features, size_t num_panels, size_t rows,
       std::copy_n(weights[m] + i * outputs, outputs, together.data() + (i * models + m) * outputs);
     }
   }
-  std::vector<float>& packed = Packed(coefficients, num_panels, width);
+  AlignedFloats& packed = Packed(coefficients, num_panels, width);
   AddWeightedFeatures(features, num_panels, rows, together.data(), models * outputs, packed.data());
   for (size_t p = 0; p < num_panels; ++p) {
     for (size_t m = 0; m < models; ++m) {
@@ -283,7 +284,7 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   const size_t floats = PanelsFor(num_features) * panel_floats;
   // Of the thread, not of the trainer: a server has few threads that learn and many models. Large
   // ones go with the step, or every thread would hold them for ever.
-  thread_local std::vector<std::vector<float>> thread_features;
+  thread_local std::vector<AlignedFloats> thread_features;
   const bool keep = with_gram && bandwidths * floats <= kMostKeptFeatures;
   auto& kept_features =
       bandwidths * floats <= kMostThreadFeatures ? thread_features : work.kept_features;
@@ -292,7 +293,7 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
     size_t next = 0;
     for (StreamWork& stream : work.streams) {
       for (BandwidthWork& bandwidth : stream.bandwidths) {
-        std::vector<float>& kept = kept_features[next++];
+        AlignedFloats& kept = kept_features[next++];
         if (kept.size() < floats) kept.resize(floats);
         bandwidth.features = kept.data();
       }
@@ -520,7 +521,7 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
     const size_t panel = first_panel + chunks[i].first_panel;
     const size_t panels = chunks[i].num_panels;
     const StreamWork* made = nullptr;  // stream whose features are in the scratch
-    std::vector<std::vector<float>>* scratch = nullptr;
+    std::vector<AlignedFloats>* scratch = nullptr;
     for (size_t first = 0; first < jobs.size();) {
       const StreamWork& stream = *jobs[first].stream;
       const size_t b = jobs[first].bandwidth;
@@ -532,7 +533,7 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
           made = &stream;
           scratch = &ThreadFeatures(stream.bandwidths.size(), panels * panel_floats);
           std::vector<float*> out;
-          for (std::vector<float>& of_bandwidth : *scratch) out.push_back(of_bandwidth.data());
+          for (AlignedFloats& of_bandwidth : *scratch) out.push_back(of_bandwidth.data());
           out.resize(stream.bandwidths.size());
           MaskedFeatures(stream, panel, panels, range.begin, end, out);
         }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/aligned_floats.h"
 #include "core/kernel/kernel.h"
 #include "core/model/feature_chunks.h"
 #include "core/model/label_table.h"
@@ -119,7 +120,7 @@ class Trainer::Impl {
     SparseRows sparse_inputs;         // in place of these, hashed inputs
     InputsView x;                     // of either
     std::vector<StreamWork> streams;
-    std::vector<std::vector<float>> kept_features;  // of bandwidths, where they are large
+    std::vector<AlignedFloats> kept_features;  // of bandwidths, where they are large
     // By candidate, empty for those that do not take part: [rows][num_outputs].
     std::vector<std::vector<double>> last_scores, average_scores;
   };

@@ -1,13 +1,14 @@
 // What the core has to reach, each beside what it reaches: lines for run.py's table. One thread
 // unless said; medians of CPU time. The least time of a row and a feature is its share of the
 // projection at the measured multiply-add peak (terms of a frequency; in pairs two features share
-// one) and a cosine, measured alone from cache to cache in this run.
+// one) and a cosine, measured alone from cache to cache, both right before and after.
 //   bars_bench
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -34,19 +35,41 @@ struct Limits {
   double cosine = 0;  // seconds for one of a pair
 };
 
+// Of this moment: 0.1 ms.
 double CosineSeconds() {
   constexpr size_t kRows = 64, kPanels = 4;
-  std::vector<float> projections(kPanels * kRows * kPanelWidth), phases(kPanels * kPanelWidth);
-  for (size_t i = 0; i < projections.size(); ++i)
-    projections[i] = 1e-3f * static_cast<float>(i % 997);
-  std::vector<float> out(projections.size());
+  static std::vector<float> projections(kPanels * kRows * kPanelWidth, 0.3f);
+  static std::vector<float> phases(kPanels * kPanelWidth), out(projections.size());
   const FeaturePanels panels = {.phases = phases.data(), .num_panels = kPanels, .waves = 2};
   constexpr int kCalls = 100;
-  const std::vector<double> times = TimesOf([&] {
-    for (int i = 0; i < kCalls; ++i)
-      FeaturesOfProjections(panels, projections.data(), kRows, out.data());
-  });
-  return Median(times) / kCalls / static_cast<double>(out.size());
+  const double start = ThreadSeconds();
+  for (int i = 0; i < kCalls; ++i)
+    FeaturesOfProjections(panels, projections.data(), kRows, out.data());
+  return (ThreadSeconds() - start) / kCalls / static_cast<double>(out.size());
+}
+
+// Of this moment: half a millisecond.
+Limits LimitsNow() { return {.peak = PeakFlops(ActiveSimdTarget(), 1), .cosine = CosineSeconds()}; }
+
+// What `work` takes beside the least time for its operations and cosines. Others use the machine
+// too, so that it is now quicker and now slower: each call stands between two looks at its limits.
+std::vector<double> SharesOfLimit(double flops, double cosines, const std::function<void()>& work) {
+  const auto least = [&](const Limits& limits) {
+    return flops / limits.peak + cosines * limits.cosine;
+  };
+  std::vector<double> shares;
+  work();
+  double before = least(LimitsNow());
+  for (double sum = 0; sum < 0.3 || shares.size() < 15;) {
+    const double start = ThreadSeconds();
+    work();
+    const double seconds = ThreadSeconds() - start;
+    const double after = least(LimitsNow());
+    shares.push_back((before + after) / 2 / seconds);
+    before = after;
+    sum += seconds;
+  }
+  return shares;
 }
 
 // Operations of the projections for one feature in pairs, as default models have them.
@@ -66,17 +89,19 @@ double WallSeconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void Evaluation(const Limits& limits) {
+void Evaluation() {
   constexpr size_t kRows = 256;
   for (const size_t dim : {16, 54, 123, 784}) {
     const SampleBatch rows = NormalRows(kRows, dim, 2);
     GrownModel kept({.dim = dim}, one_thread);
     const Ref<Snapshot> snapshot = kept.trainer->MakeSnapshot();
-    const std::vector<double> times = EvaluationTimes(*snapshot, rows);
-    const double limit =
-        kRows * double{kFeatures} * ((ProjectionFlops(dim) + 2) / limits.peak + limits.cosine);
-    Print({1, absl::StrCat("evaluation, 256 rows, 8192 features, ", Dim(dim)),
-           limit / Median(times), Spread(times), "of limit", true, 0.8});
+    std::vector<double> of_rows(kRows);
+    const double cosines = kRows * double{kFeatures};
+    const std::vector<double> shares =
+        SharesOfLimit(cosines * (ProjectionFlops(dim) + 2), cosines,
+                      [&] { snapshot->Score(rows, one_thread, of_rows.data()); });
+    Print({1, absl::StrCat("evaluation, 256 rows, 8192 features, ", Dim(dim)), Median(shares),
+           Spread(shares), "of limit", true, 0.8});
     if (dim == 54 || dim == 784) {
       std::vector<double> ratios;
       const SampleBatch many = NormalRows(2048, dim, 2);
@@ -89,6 +114,7 @@ void Evaluation(const Limits& limits) {
       }
       Print({2, absl::StrCat("the same, 2048 rows, two threads, ", Dim(dim)), Median(ratios),
              Spread(ratios), "x one", true, 1.9});
+      const std::vector<double> times = EvaluationTimes(*snapshot, rows);
       GrownModel drawn({.dim = dim, .cache_bytes = 0}, one_thread);
       const std::vector<double> without = EvaluationTimes(*drawn.trainer->MakeSnapshot(), rows);
       Print({4, absl::StrCat("evaluation without cache, 256 rows, ", Dim(dim)),
@@ -107,17 +133,22 @@ void Evaluation(const Limits& limits) {
 void Sampling() {
   constexpr size_t kDim = 54, kPanels = kFeatures / kPanelWidth;
   std::vector<float> out(kFeatures * kDim);
-  const std::vector<double> normal = TimesOf(
-      [&] { SampleFrequencies(SpectralLaw::kNormal, kModelSeed, 0, kPanels, kDim, out.data()); });
-  const std::vector<double> words =
-      TimesOf([&] { SamplePhases(kModelSeed, 0, kPanels * kDim, out.data()); });
-  // A block of Philox has four words and phases take one of them.
-  const double word = Median(words) / (4.0 * kFeatures * kDim);
-  const double number = Median(normal) / (double{kFeatures} * kDim);
-  Print({5,
-         absl::StrCat("a Gaussian frequency (", absl::SixDigits(1e9 * number),
-                      " ns) beside a word of Philox (", absl::SixDigits(1e9 * word), " ns)"),
-         number / word, Spread(normal), "x", false, 2.5});
+  std::vector<double> numbers, words, ratios;
+  for (int i = 0; i < 101; ++i) {
+    double start = ThreadSeconds();
+    SampleFrequencies(SpectralLaw::kNormal, kModelSeed, 0, kPanels, kDim, out.data());
+    numbers.push_back((ThreadSeconds() - start) / (double{kFeatures} * kDim));
+    // A block of Philox has four words and phases take one of them.
+    start = ThreadSeconds();
+    SamplePhases(kModelSeed, 0, kPanels * kDim, out.data());
+    words.push_back((ThreadSeconds() - start) / (4.0 * kFeatures * kDim));
+    ratios.push_back(numbers.back() / words.back());
+  }
+  Print(
+      {5,
+       absl::StrCat("a Gaussian frequency (", absl::SixDigits(1e9 * Median(numbers)),
+                    " ns) beside a word of Philox (", absl::SixDigits(1e9 * Median(words)), " ns)"),
+       Median(ratios), Spread(ratios), "x", false, 2.5});
 }
 
 void Wide() {
@@ -193,22 +224,21 @@ void Publication() {
   }
 }
 
-void Training(const Limits& limits) {
+void Training() {
   constexpr size_t kDim = 54;
   constexpr double kRows = kModelBatchRows;
   for (const size_t bandwidths : {size_t{1}, size_t{5}}) {
     GrownModel model({.dim = kDim, .bandwidths = bandwidths}, one_thread);
-    const std::vector<double> times = TimesOf([&] { model.Learn(1); });
     const double flops =
         kRows * kFeatures * ProjectionFlops(kDim) + static_cast<double>(bandwidths) * kFeatures *
                                                         (kRows * (kRows + 1) +  // Gram
                                                          3 * 2 * kRows);  // two scores, update
-    const double limit =
-        flops / limits.peak + static_cast<double>(bandwidths) * kRows * kFeatures * limits.cosine;
+    const double cosines = static_cast<double>(bandwidths) * kRows * kFeatures;
+    const std::vector<double> shares = SharesOfLimit(flops, cosines, [&] { model.Learn(1); });
     Print({14,
            absl::StrCat("training step, dim 54, 64 rows, 8192 features, ", bandwidths,
                         bandwidths == 1 ? " bandwidth" : " bandwidths"),
-           limit / Median(times), Spread(times), "of limit", true, 0.65});
+           Median(shares), Spread(shares), "of limit", true, 0.65});
   }
 }
 
@@ -245,18 +275,18 @@ int main() {
   using namespace kernelstream;
   using namespace kernelstream::bench;
   std::printf("%s seed=%d\n", MachineLine().c_str(), static_cast<int>(kModelSeed));
-  const Limits limits = {.peak = PeakFlops(ActiveSimdTarget()), .cosine = CosineSeconds()};
+  const Limits limits = LimitsNow();
   std::printf("peak %.1f Gflop/s, a cosine %.3f ns\n", 1e-9 * limits.peak, 1e9 * limits.cosine);
   if (limits.peak == 0) {
     std::fprintf(stderr,
                  "bars_bench: the multiply-add peak of this CPU's target is not known here\n");
     return 1;
   }
-  Evaluation(limits);
+  Evaluation();
   Sampling();
   Wide();
   Publication();
-  Training(limits);
+  Training();
   Growth();
   return 0;
 }

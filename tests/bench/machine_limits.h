@@ -12,8 +12,8 @@ double ThreadSeconds();
 
 // Float32 operations per second of one core, a fused multiply-add being two, with the widest
 // vectors `target` (a name of SimdTargets()) may use. 0 if this machine's instructions are not
-// known here. The best of several short runs.
-double PeakFlops(const std::string& target);
+// known here. The best of `runs` runs of half a millisecond.
+double PeakFlops(const std::string& target, int runs = 30);
 
 // Bytes per second that one core reads sequentially, again and again, from `bytes` of memory: cache
 // or not.
