@@ -9,87 +9,120 @@ namespace kernelstream {
 namespace HWY_NAMESPACE {
 namespace {
 
-// A square of the Gram matrix is accumulated at a time, all 16 lanes of each entry, while the
-// panels pass in groups. A group's features are packed: they stay in the first-level cache, the
-// entries in the second.
-constexpr size_t kGramRows = 24;
-constexpr size_t kGramPanels = 16;
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3)
-constexpr size_t kGramTileRows = 3, kGramTileCols = 1;
-#else
-constexpr size_t kGramTileRows = kTileRows / 2 > 0 ? kTileRows / 2 : 1, kGramTileCols = 2;
-#endif
+// A square of the Gram matrix is accumulated at a time while the panels pass in groups. A group's
+// features are packed in strips of 16 rows, [feature][16 rows]: one row times a strip, feature by
+// feature, is what MultiplyAdd does, and strips stay in the first-level cache.
+constexpr size_t kGramRows = 64;
+constexpr size_t kGramPanels = 8;
+constexpr size_t kStripFloats = kGramPanels * kPanelWidth * kPanelWidth;
 
-// lanes: [kRows][kGramRows][16] of the entries of rows a and columns b.
-template <size_t kRows, size_t kCols>
-HWY_INLINE void GramTile(const float* a, const float* b, size_t stride, size_t num_panels,
-                         float* lanes) {
+constexpr size_t StripsOf(size_t rows) { return (rows + kPanelWidth - 1) / kPanelWidth; }
+
+#if HWY_TARGET != HWY_SCALAR
+// Each four lanes of v go to `to`, from one to the next 4 * kPanelWidth floats further.
+template <class D>
+HWY_INLINE void StoreQuads(D d, hn::Vec<D> v, float* to) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Half<D> half;
+    StoreQuads(half, hn::LowerHalf(half, v), to);
+    StoreQuads(half, hn::UpperHalf(half, v), to + hn::MaxLanes(half) * kPanelWidth);
+  }
+}
+
+// Columns of up to 4 rows of 16 floats become rows of 4, kPanelWidth floats apart; rows that are
+// missing are 0.
+HWY_INLINE void TransposeQuad(const float* from, size_t rows, float* to) {
   const FloatTag d;
-  Floats acc[kRows * kCols * kRegs];
-  for (size_t r = 0; r < kRows; ++r) {
-    for (size_t i = 0; i < kCols * kRegs; ++i) {
-      acc[r * kCols * kRegs + i] = hn::LoadU(d, lanes + r * kGramRows * kPanelWidth + i * kLanes);
+  const hn::Repartition<uint64_t, FloatTag> wide;
+  for (size_t i = 0; i < kPanelWidth; i += kLanes) {
+    Floats row[4];
+    for (size_t r = 0; r < 4; ++r) {
+      row[r] = r < rows ? hn::LoadU(d, from + r * kPanelWidth + i) : hn::Zero(d);
+    }
+    const auto low01 = hn::BitCast(wide, hn::InterleaveLower(d, row[0], row[1]));
+    const auto low23 = hn::BitCast(wide, hn::InterleaveLower(d, row[2], row[3]));
+    const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(d, row[0], row[1]));
+    const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(d, row[2], row[3]));
+    float* const at = to + i * kPanelWidth;
+    StoreQuads(d, hn::BitCast(d, hn::InterleaveLower(wide, low01, low23)), at);
+    StoreQuads(d, hn::BitCast(d, hn::InterleaveUpper(wide, low01, low23)), at + kPanelWidth);
+    StoreQuads(d, hn::BitCast(d, hn::InterleaveLower(wide, high01, high23)), at + 2 * kPanelWidth);
+    StoreQuads(d, hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), at + 3 * kPanelWidth);
+  }
+}
+#else
+void TransposeQuad(const float* from, size_t rows, float* to) {
+  for (size_t i = 0; i < kPanelWidth; ++i) {
+    for (size_t r = 0; r < 4; ++r) {
+      to[i * kPanelWidth + r] = r < rows ? from[r * kPanelWidth + i] : 0.0f;
     }
   }
-  MultiplyLanes<kRows, kCols>(a, stride, b, stride, num_panels, acc);
-  for (size_t r = 0; r < kRows; ++r) {
-    for (size_t i = 0; i < kCols * kRegs; ++i) {
-      hn::StoreU(acc[r * kCols * kRegs + i], d, lanes + r * kGramRows * kPanelWidth + i * kLanes);
+}
+#endif
+
+// features: panels [rows][16], `stride` apart.
+void PackStrips(const float* features, size_t stride, size_t num_panels, size_t rows, float* to) {
+  for (size_t row = 0; row < StripsOf(rows) * kPanelWidth; row += 4) {
+    const size_t count = std::min<size_t>(4, rows - std::min(rows, row));
+    float* const strip = to + row / kPanelWidth * kStripFloats + row % kPanelWidth;
+    for (size_t p = 0; p < num_panels; ++p) {
+      TransposeQuad(features + p * stride + row * kPanelWidth, count,
+                    strip + p * kPanelWidth * kPanelWidth);
     }
   }
 }
 
-// All columns up to and including last_col of kRows rows.
-template <size_t kRows = kGramTileRows>
-void GramTileRow(size_t rows, const float* a, const float* b, size_t cols, size_t stride,
-                 size_t num_panels, float* lanes) {
+// Adds the products of kRows rows of one strip with all rows of another to square
+// [kRows][kGramRows].
+template <size_t kRows = kTileRows>
+void GramTile(size_t rows, const float* left, const float* right, size_t features, float* square) {
   if (rows == kRows) {
-    size_t c = 0;
-    for (; c + kGramTileCols <= cols; c += kGramTileCols) {
-      GramTile<kRows, kGramTileCols>(a, b + c * kPanelWidth, stride, num_panels,
-                                     lanes + c * kPanelWidth);
-    }
-    for (; c < cols; ++c) {
-      GramTile<kRows, 1>(a, b + c * kPanelWidth, stride, num_panels, lanes + c * kPanelWidth);
+    const FloatTag d;
+    Floats acc[kRows * kRegs];
+    for (size_t e = 0; e < kRows * kRegs; ++e) acc[e] = hn::Zero(d);
+    MultiplyAdd<kRows, 1>(left, 1, kPanelWidth, features, right, 0, acc);
+    for (size_t e = 0; e < kRows * kRegs; ++e) {
+      float* const to = square + e / kRegs * kGramRows + e % kRegs * kLanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, to), acc[e]), d, to);
     }
   } else if constexpr (kRows > 1) {
-    GramTileRow<kRows - 1>(rows, a, b, cols, stride, num_panels, lanes);
+    GramTile<kRows - 1>(rows, left, right, features, square);
   }
 }
 
 void FeatureGram(const float* features, size_t num_panels, size_t rows, float* gram) {
-  const FloatTag d;
-  constexpr size_t kStride = kGramRows * kPanelWidth;
-  HWY_ALIGN float lanes[kGramRows * kStride];
-  HWY_ALIGN float row_features[kGramPanels * kStride];
-  HWY_ALIGN float col_features[kGramPanels * kStride];
+  HWY_ALIGN float square[kGramRows * kGramRows];
+  HWY_ALIGN float row_strips[StripsOf(kGramRows) * kStripFloats];
+  HWY_ALIGN float col_strips[StripsOf(kGramRows) * kStripFloats];
   const size_t stride = rows * kPanelWidth;
   for (size_t row0 = 0; row0 < rows; row0 += kGramRows) {
     const size_t height = std::min(kGramRows, rows - row0);
     for (size_t col0 = 0; col0 <= row0; col0 += kGramRows) {
       const bool diagonal = col0 == row0;
       const size_t width = std::min(kGramRows, rows - col0);
-      std::fill_n(lanes, height * kGramRows * kPanelWidth, 0.0f);
+      std::fill_n(square, height * kGramRows, 0.0f);
       for (size_t p = 0; p < num_panels; p += kGramPanels) {
         const float* group = features + p * stride;
         const size_t count = std::min(kGramPanels, num_panels - p);
-        PackRows(group + col0 * kPanelWidth, stride, count, width, col_features, kStride);
-        if (!diagonal) {
-          PackRows(group + row0 * kPanelWidth, stride, count, height, row_features, kStride);
+        PackStrips(group + col0 * kPanelWidth, stride, count, width, col_strips);
+        if (!diagonal) PackStrips(group + row0 * kPanelWidth, stride, count, height, row_strips);
+        const float* const left = diagonal ? col_strips : row_strips;
+        for (size_t r = 0; r < StripsOf(height); ++r) {
+          const size_t strip_rows = std::min(kPanelWidth, height - r * kPanelWidth);
+          for (size_t c = 0; c < (diagonal ? r + 1 : StripsOf(width)); ++c) {
+            ForEachTile<kTileRows>(strip_rows, [&](size_t first, size_t tile) HWY_ATTR {
+              GramTile(tile, left + r * kStripFloats + first, col_strips + c * kStripFloats,
+                       count * kPanelWidth,
+                       square + (r * kPanelWidth + first) * kGramRows + c * kPanelWidth);
+            });
+          }
         }
-        const float* left = diagonal ? col_features : row_features;
-        ForEachTile<kGramTileRows>(height, [&](size_t r, size_t tile) HWY_ATTR {
-          GramTileRow(tile, left + r * kPanelWidth, col_features, diagonal ? r + tile : width,
-                      kStride, count, lanes + r * kStride);
-        });
       }
       for (size_t r = 0; r < height; ++r) {
         for (size_t c = 0; c < (diagonal ? r + 1 : width); ++c) {
-          Floats sum[kRegs];
-          for (size_t i = 0; i < kRegs; ++i) {
-            sum[i] = hn::LoadU(d, lanes + (r * kGramRows + c) * kPanelWidth + i * kLanes);
-          }
-          const float value = SumLanes(sum);
+          const float value = square[r * kGramRows + c];
           gram[(row0 + r) * rows + col0 + c] = value;
           gram[(col0 + c) * rows + row0 + r] = value;
         }

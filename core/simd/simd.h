@@ -178,8 +178,9 @@ void FeatureSums(const float* features, size_t num_panels, size_t rows, const fl
                  size_t num_outputs, double* sums);
 
 // gram[i * rows + j] = sum over features f of features(i, f) * features(j, f), for all i, j
-// (symmetric, both halves written), float32. Lanes accumulate over all panels of the call in order.
-// Relative error <= 1e-5 * sum |terms| for up to 2^16 features.
+// (symmetric, both halves written), float32: the products of 128 features (counted from the first
+// panel of the call) are summed in order, and these sums are added in order. Error <= 1e-5 * sum
+// |terms| for up to 2^16 features.
 void FeatureGram(const float* features, size_t num_panels, size_t rows, float* gram);
 
 // coefficients(f, k) += sum over rows i = 0, 1, ... of weights[i * num_outputs + k] * features(i,

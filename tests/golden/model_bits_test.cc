@@ -16,7 +16,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr char kFingerprint[] = "cbbab1f05ac94fc0fa2c2476f8b36041";
+constexpr char kFingerprint[] = "e0bbe554efceca3c322ea715ee1d04ea";
 constexpr size_t kRows = 3000, kDim = 6;
 
 // Targets by arithmetic alone, the same on every machine; the last inputs do not matter.
