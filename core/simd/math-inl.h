@@ -13,25 +13,39 @@ namespace kernelstream {
 namespace HWY_NAMESPACE {
 
 // -log(y), y positive and normal, absolute error 1e-7 + relative error 1e-7; around y = 1 relative
-// error 4e-7 alone.
-HWY_INLINE Floats NegativeLog(Floats y) {
+// error 4e-7 alone. Several at once, operation by operation: the chain of one is long.
+template <size_t kCount>
+HWY_INLINE void NegativeLogs(const Floats (&y)[kCount], Floats (&out)[kCount]) {
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> di;
   // y = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
-  const auto bits = hn::BitCast(di, y);
-  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
-  const auto mantissa = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
-  const auto f = hn::Sub(mantissa, hn::Set(d, 1.0f));
-  auto p = hn::Set(d, -0x1.9dd332p-4f);
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.504526p-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, -0x1.62fa68p-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.970064p-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, -0x1.ff2b2cp-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.555ccap-2f));
-  p = hn::MulAdd(p, f, hn::Set(d, -0x1.0000ep-1f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.fffffap-1f));
-  p = hn::Mul(p, f);
-  return hn::NegMulAdd(hn::ConvertTo(d, exponent), hn::Set(d, 0x1.62e43p-1f), hn::Neg(p));
+  Floats exponent[kCount], f[kCount], p[kCount];
+  for (size_t i = 0; i < kCount; ++i) {
+    const auto bits = hn::BitCast(di, y[i]);
+    const auto whole = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
+    const auto mantissa = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(whole)));
+    exponent[i] = hn::ConvertTo(d, whole);
+    f[i] = hn::Sub(mantissa, hn::Set(d, 1.0f));
+    p[i] = hn::Set(d, -0x1.9dd332p-4f);
+  }
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, 0x1.504526p-3f));
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, -0x1.62fa68p-3f));
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, 0x1.970064p-3f));
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, -0x1.ff2b2cp-3f));
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, 0x1.555ccap-2f));
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, -0x1.0000ep-1f));
+  for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, 0x1.fffffap-1f));
+  for (size_t i = 0; i < kCount; ++i) {
+    p[i] = hn::Mul(p[i], f[i]);
+    out[i] = hn::NegMulAdd(exponent[i], hn::Set(d, 0x1.62e43p-1f), hn::Neg(p[i]));
+  }
+}
+
+HWY_INLINE Floats NegativeLog(Floats y) {
+  const Floats in[1] = {y};
+  Floats out[1];
+  NegativeLogs<1>(in, out);
+  return out[0];
 }
 
 // exp(x), relative error 2e-7; 0 below -87, exp(88) above 88.

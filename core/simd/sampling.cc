@@ -113,20 +113,33 @@ struct NormalTurns {
   }
 
   static HWY_INLINE Floats MiddleRatio(Floats q, Floats& w) {
+    Floats qs[1] = {q}, ws[1], ratios[1];
+    MiddleRatios<1>(qs, ws, ratios);
+    w = ws[0];
+    return ratios[0];
+  }
+
+  template <size_t kCount>
+  static HWY_INLINE void MiddleRatios(const Floats (&q)[kCount], Floats (&w)[kCount],
+                                      Floats (&p)[kCount]) {
     const FloatTag d;
     const auto half = hn::Set(d, 0.5f);
-    const auto size = hn::Abs(q);
-    w = NegativeLog(hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size)));
-    const auto x = hn::Sub(w, hn::Set(d, 2.5f));
-    auto p = hn::Set(d, 0x1.b955a4p-27f);
-    p = hn::MulAdd(p, x, hn::Set(d, 0x1.4c491p-23f));
-    p = hn::MulAdd(p, x, hn::Set(d, -0x1.aa6b6p-20f));
-    p = hn::MulAdd(p, x, hn::Set(d, -0x1.09a6cep-19f));
-    p = hn::MulAdd(p, x, hn::Set(d, 0x1.9cbe2p-14f));
-    p = hn::MulAdd(p, x, hn::Set(d, -0x1.27e402p-11f));
-    p = hn::MulAdd(p, x, hn::Set(d, -0x1.ecfee2p-10f));
-    p = hn::MulAdd(p, x, hn::Set(d, 0x1.c6c49ap-4f));
-    return hn::MulAdd(p, x, hn::Set(d, 0x1.5a0bdap-1f));
+    Floats x[kCount];
+    for (size_t i = 0; i < kCount; ++i) {
+      const auto size = hn::Abs(q[i]);
+      x[i] = hn::Mul(hn::Mul(hn::Sub(half, size), hn::Set(d, 4.0f)), hn::Add(half, size));
+    }
+    NegativeLogs<kCount>(x, w);
+    for (size_t i = 0; i < kCount; ++i) x[i] = hn::Sub(w[i], hn::Set(d, 2.5f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::Set(d, 0x1.b955a4p-27f);
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, 0x1.4c491p-23f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, -0x1.aa6b6p-20f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, -0x1.09a6cep-19f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, 0x1.9cbe2p-14f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, -0x1.27e402p-11f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, -0x1.ecfee2p-10f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, 0x1.c6c49ap-4f));
+    for (size_t i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, 0x1.5a0bdap-1f));
   }
 
   static HWY_INLINE Floats TailRatio(Floats w) {
@@ -256,38 +269,55 @@ class QuantileWriter {
   float* out_;
 };
 
-// One vector in twenty has a tail. A branch for each of them would be known only at the end of a
-// long chain of operations, and what was begun meanwhile lost: so tails are put right afterwards,
-// for 64 vectors at a time.
+// Uniforms of 64 vectors wait until all are there: the chain of operations of a quantile is long,
+// and only a loop of nothing else, several of them at once, keeps the arithmetic busy. One vector
+// in twenty has a tail. A branch for each of them would be known only at the end of its chain, and
+// what was begun meanwhile lost: so tails are put right afterwards.
 template <>
 class QuantileWriter<NormalTurns> {
  public:
   explicit QuantileWriter(float* out) : out_(out) {}
   HWY_INLINE void Put(Floats q) {
-    const FloatTag d;
-    Floats w;
-    const auto ratio = NormalTurns::MiddleRatio(q, w);
-    hn::Store(q, d, waiting_ + count_ * kLanes);
-    hn::StoreU(hn::Mul(ratio, q), d, out_ + count_ * kLanes);
-    tails_ |= uint64_t{!hn::AllFalse(d, NormalTurns::IsTail(w))} << count_;
-    if (++count_ == kMost) Finish();
+    hn::Store(q, FloatTag(), waiting_ + count_ * kLanes);
+    if (++count_ == kMost) Write(kMost);
   }
-  HWY_INLINE void Finish() {
+  HWY_INLINE void Finish() { Write(count_ % kMost); }
+
+ private:
+  static constexpr size_t kMost = 64, kTogether = 4;
+
+  HWY_INLINE void Write(size_t count) {
     const FloatTag d;
-    for (; tails_ != 0; tails_ &= tails_ - 1) {
-      const size_t i = hwy::Num0BitsBelowLS1Bit_Nonzero64(tails_) * kLanes;
+    uint64_t tails = 0;
+    const size_t together = count / kTogether * kTogether;
+    for (size_t i = 0; i < together; i += kTogether) tails |= Middle<kTogether>(i);
+    for (size_t i = together; i < count; ++i) tails |= Middle<1>(i);
+    for (; tails != 0; tails &= tails - 1) {
+      const size_t i = hwy::Num0BitsBelowLS1Bit_Nonzero64(tails) * kLanes;
       hn::StoreU(NormalTurns()(hn::Load(d, waiting_ + i)), d, out_ + i);
     }
-    out_ += count_ * kLanes;
+    out_ += count * kLanes;
     count_ = 0;
   }
 
- private:
-  static constexpr size_t kMost = 64;
+  // kCount vectors from `first` on; a bit for each that has a tail.
+  template <size_t kCount>
+  HWY_INLINE uint64_t Middle(size_t first) {
+    const FloatTag d;
+    Floats q[kCount], w[kCount], ratio[kCount];
+    for (size_t k = 0; k < kCount; ++k) q[k] = hn::Load(d, waiting_ + (first + k) * kLanes);
+    NormalTurns::MiddleRatios<kCount>(q, w, ratio);
+    uint64_t tails = 0;
+    for (size_t k = 0; k < kCount; ++k) {
+      hn::StoreU(hn::Mul(ratio[k], q[k]), d, out_ + (first + k) * kLanes);
+      tails |= uint64_t{!hn::AllFalse(d, NormalTurns::IsTail(w[k]))} << (first + k);
+    }
+    return tails;
+  }
+
   HWY_ALIGN float waiting_[kMost * kLanes];
   float* out_;
   size_t count_ = 0;
-  uint64_t tails_ = 0;
 };
 
 // cells may be null.
