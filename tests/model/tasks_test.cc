@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/model/evaluator.h"
 #include "tests/model/model_support.h"
 
 namespace kernelstream {
@@ -67,6 +68,29 @@ TEST(Novelty, TheWantedFractionIsBelowTheThreshold) {
       EXPECT_NEAR(FractionBelow(*trainer, data.test), fraction, 0.02) << fraction;
     }
   }
+}
+
+// Snapshots report none: the threshold that learning moves is not the one that is served.
+TEST(Novelty, EvaluationsCountTheRowsBelowTheThreshold) {
+  const ModelConfig config = TaskConfig("novelty", {{"fraction", 0.2}});
+  const SampleBatch train = Ring(4000, 2, 1);
+  SampleBatch test = Ring(3000, 2, 2);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, train, 0, train.size());
+  const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+  EXPECT_FALSE(snapshot->validation().recent.fraction_below_threshold.has_value());
+  EXPECT_FALSE(snapshot->validation().total.fraction_below_threshold.has_value());
+  const auto evaluated = [&] {
+    Evaluator evaluator;
+    EXPECT_EQ(evaluator.Add(*snapshot, test, Inline()), std::nullopt);
+    return *evaluator.Metrics(*snapshot).fraction_below_threshold;
+  };
+  EXPECT_NEAR(evaluated(), FractionBelow(*trainer, test), 1e-12);
+  EXPECT_NEAR(evaluated(), 0.2, 0.03);
+  const SampleBatch strangers = Ring(3000, 2, 3, /*on_ring=*/false);
+  for (size_t i = 0; i < strangers.size(); ++i) test.AppendRow(strangers, i);
+  EXPECT_NEAR(evaluated(), FractionBelow(*trainer, test), 1e-12);
+  EXPECT_GT(evaluated(), 0.35) << "half of the rows are strangers";
 }
 
 // Models from before the default was 1024 have 0, and go on as they were.
@@ -152,46 +176,58 @@ TEST(Novelty, RanksStrangersBelowMembersBetterThanTheDistanceFromTheMean) {
   EXPECT_GT(learned, RankingOf(closeness(on), closeness(off)) + 0.1);
 }
 
-// p = N(0.5, 1) in every input, q = N(-0.5, 1): log p / q = sum of the inputs.
-TEST(DensityRatio, LearnsTheLogRatioOfTwoGaussians) {
-  constexpr size_t kDim = 2;
-  const auto sample = [](size_t count, uint64_t seed, double share_of_p) {
-    SampleBatch rows;
-    Random random(seed);
-    for (size_t i = 0; i < count; ++i) {
-      const bool is_p = random.Uniform(0, 1) < share_of_p;
-      float* x = rows.AddDense(kDim);
-      for (size_t j = 0; j < kDim; ++j) {
-        x[j] = static_cast<float>((is_p ? 0.5 : -0.5) + random.Normal());
-      }
-      rows.SetPopulation(is_p ? Population::kNumerator : Population::kDenominator);
+// Populations p = N(0.5, 1) and q = N(-0.5, 1) in each of two inputs: log p / q is the sum of the
+// inputs, and KL(p || q) = |difference of the means|^2 / 2 = 1.
+SampleBatch TwoGaussians(size_t count, uint64_t seed, double share_of_p) {
+  SampleBatch rows;
+  Random random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    const bool is_p = random.Uniform(0, 1) < share_of_p;
+    float* x = rows.AddDense(2);
+    for (size_t j = 0; j < 2; ++j) {
+      x[j] = static_cast<float>((is_p ? 0.5 : -0.5) + random.Normal());
     }
-    return rows;
-  };
+    rows.SetPopulation(is_p ? Population::kNumerator : Population::kDenominator);
+  }
+  return rows;
+}
+
+double LogRatioOfGaussians(const RowView& row) { return double{row.values[0]} + row.values[1]; }
+
+TEST(DensityRatio, LearnsTheLogRatioOfTwoGaussians) {
   for (const double share : {0.5, 0.2}) {  // how many rows come of each must not matter
     const ModelConfig config = TaskConfig("density_ratio");
-    const SampleBatch train = sample(40000, 1, share);
+    const SampleBatch train = TwoGaussians(40000, 1, share);
     auto trainer = MakeTrainer(config);
     Feed(*trainer, config, train, 0, train.size());
-    const SampleBatch test = sample(20000, 2, 0.5);
+    const SampleBatch test = TwoGaussians(20000, 2, 0.5);
     const std::vector<double> scores = Scores(*trainer, test);
     double squares = 0, count = 0;
     for (size_t i = 0; i < test.size(); ++i) {
       const auto x = test.row(i).values;
       if (std::hypot(x[0], x[1]) > 2.2) continue;  // where both have mass
-      const double off = scores[i] - (x[0] + x[1]);
+      const double off = scores[i] - LogRatioOfGaussians(test.row(i));
       squares += off * off;
       ++count;
     }
     EXPECT_LT(std::sqrt(squares / count), 0.15) << share;
-    // KL(p || q) = E_p score - E_q exp(score) + 1 = |difference of the means|^2 / 2.
+    // KL(p || q) = E_p score - E_q exp(score) + 1.
     double sums[2] = {}, counts[2] = {};
     for (size_t i = 0; i < test.size(); ++i) {
       const bool is_p = test.target(i).population == Population::kNumerator;
       sums[is_p] += is_p ? scores[i] : std::exp(scores[i]);
       counts[is_p] += 1;
     }
-    EXPECT_NEAR(sums[1] / counts[1] - sums[0] / counts[0] + 1, 1.0, 0.1) << share;
+    const double divergence = sums[1] / counts[1] - sums[0] / counts[0] + 1;
+    EXPECT_NEAR(divergence, 1.0, 0.1) << share;
+    // So say the metrics: of an evaluation, and of rows before they were learned. The latter go
+    // back 4096 rows: .05 is the standard deviation of the mean over so few.
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    ASSERT_TRUE(snapshot->validation().recent.divergence.has_value());
+    EXPECT_NEAR(*snapshot->validation().recent.divergence, 1.0, 0.15) << share;
+    Evaluator evaluator;
+    EXPECT_EQ(evaluator.Add(*snapshot, test, Inline()), std::nullopt);
+    EXPECT_NEAR(*evaluator.Metrics(*snapshot).divergence, divergence, 1e-9) << share;
   }
 }
 
@@ -212,6 +248,38 @@ TEST(RelativeNovelty, ScoresAreHighWhereTheReferenceHasMoreMass) {
   on.AddDense(std::array{2.0f, 0.0f});
   off.AddDense(std::array{0.0f, 0.0f});
   EXPECT_GT(Scores(*trainer, on)[0], Scores(*trainer, off)[0]);
+}
+
+// The score is p / q, and near 0 where that is below exp(-rho), rho = 1: rows that are rarer under
+// p.
+TEST(RelativeNovelty, RanksRowsByTheRatioOfTwoGaussians) {
+  const ModelConfig config = TaskConfig("relative_novelty");
+  const SampleBatch train = TwoGaussians(20000, 1, 0.5), test = TwoGaussians(3000, 2, 0.5);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, train, 0, train.size());
+  const std::vector<double> scores = Scores(*trainer, test);
+  std::vector<double> rare, common, ratios, learned;
+  for (size_t i = 0; i < test.size(); ++i) {
+    const auto x = test.row(i).values;
+    if (std::hypot(x[0], x[1]) > 2.2) continue;  // where both have mass
+    const double log_ratio = LogRatioOfGaussians(test.row(i));
+    (log_ratio < -1 ? rare : common).push_back(scores[i]);
+    if (log_ratio < -1) continue;
+    ratios.push_back(log_ratio);
+    learned.push_back(scores[i]);
+  }
+  double concordant = 0, pairs = 0;
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      pairs += 1;
+      concordant += (ratios[i] > ratios[j]) == (learned[i] > learned[j]) ? 1 : 0;
+    }
+  }
+  double mean_of_rare = 0;
+  for (const double score : rare) mean_of_rare += score / static_cast<double>(rare.size());
+  EXPECT_GT(RankingOf(common, rare), 0.99);
+  EXPECT_GT(concordant / pairs, 0.97);
+  EXPECT_LT(std::abs(mean_of_rare), std::exp(-1));
 }
 
 TEST(Regression, LearnsSeveralTargetsAtOnce) {
