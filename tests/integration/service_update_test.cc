@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/random.h"
 #include "tests/support/server_fixture.h"
 
 namespace kernelstream::support {
@@ -435,6 +436,44 @@ TEST(PredictionService, EvaluateGivesTheDocumentedMetricsOfOneSnapshot) {
       EXPECT_EQ(response.classes(1).f1(), metrics.at("f1"));
       EXPECT_EQ(response.classes(0).weight() + response.classes(1).weight(), 300);
     }
+  }
+}
+
+// Two normal populations of means 1 and -1, two inputs: a divergence of 4.
+TEST(PredictionService, TheDivergenceOfADensityRatioIsEvaluatedAndInTheModelsState) {
+  InProcessServer server;
+  server->Create("ratio", SmallConfig("density_ratio"));
+  Random random(17);
+  const auto rows = [&random](auto& request, size_t count) {
+    request.set_model("ratio");
+    for (size_t i = 0; i < count; ++i) {
+      const bool is_p = i % 2 == 0;
+      std::vector<float> x(2);
+      for (float& value : x) value = static_cast<float>((is_p ? 1 : -1) + random.Normal());
+      v1::Sample& sample = *request.add_samples() = DenseSample(x, 0);
+      sample.set_population(is_p ? v1::POPULATION_NUMERATOR : v1::POPULATION_DENOMINATOR);
+    }
+  };
+  v1::UpdateRequest update;
+  rows(update, 2000);
+  v1::UpdateResponse updated;
+  const grpc::Status learned = server->Update(update, &updated);
+  ASSERT_TRUE(learned.ok()) << learned.error_message();
+  server->WaitForSequence("ratio", 2000);
+  grpc::ClientContext context;
+  v1::EvaluateResponse evaluated;
+  auto writer = server->predictions->Evaluate(&context, &evaluated);
+  v1::EvaluateRequest request;
+  rows(request, 1000);
+  writer->Write(request);
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const v1::ValidationMetrics validation = server->Get("ratio").state().validation();
+  for (const auto& values : {evaluated.metrics(), validation.recent().values()}) {
+    ASSERT_TRUE(values.contains("divergence"));
+    EXPECT_GT(values.at("divergence"), 1);
+    EXPECT_LT(values.at("divergence"), 6);
   }
 }
 
