@@ -67,7 +67,10 @@ class OperatorVariance {
     return regression_.Restore(std::move(state));
   }
 
-  // The paper's step, for a block of `block` new features after `before` old ones (on both sides;
+  // The paper's recursion to the letter, which tests check the operator by. No model takes it:
+  // VarianceEstimator has all features from the first row on and takes Step, whatever the model's
+  // update rule.
+  // For a block of `block` new features after `before` old ones (on both sides;
   // features beyond before + block are not looked at). With b rows, c_i(x) the sum over old j of
   // theta_ij phi'_j(x), and read before anything changes:
   //   theta_ij *= 1 - step_size * ridge                                           i, j old

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/feature/random_feature_map.h"
+#include "core/model/update_rule.h"
+#include "tests/model/model_support.h"
 #include "tests/support/random.h"
 
 namespace kernelstream {
@@ -250,6 +252,36 @@ TEST(IntervalCalibration, AWildTargetDoesNotWidenIntervalsForLong) {
   const uint64_t rows = calibration.state().rows;
   calibration.Observe(nan, variance);
   EXPECT_EQ(calibration.state().rows, rows);
+}
+
+// It has its own features from the first row on: newest_block's model grows, its operator does not.
+TEST(VarianceEstimator, TheOperatorIsTheSameUnderEveryUpdateRule) {
+  const SampleBatch rows = MakeRows("square", 1000, kDim, kSeed);
+  std::vector<float> coefficients;
+  for (const UpdateRuleEntry& rule : UpdateRuleRegistry()) {
+    SCOPED_TRACE(rule.doc.name);
+    ModelConfig config;
+    config.loss.name = "square";
+    config.kernel = {"gaussian", {{"bandwidth", 1}}};
+    config.update_rule.name = std::string(rule.doc.name);
+    config.replay.ratio = 0;
+    config.max_features = 512;
+    config.warmup_rows = 64;
+    config.variance.method = VarianceMethod::kOperator;
+    config.variance.features = kFeatures;
+    config.variance.noise_variance = 0.1;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    ASSERT_TRUE(CheckNewConfig(config).ok());
+    const auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, 960);
+    const TrainerState state = trainer->Save();
+    EXPECT_EQ(state.variance.rows, 960u);
+    ASSERT_EQ(state.variance.regression.coefficients.size(), kFeatures * kFeatures);
+    EXPECT_GT(trainer->MakeSnapshot()->resolved().variance->interval_factor, 0);
+    if (coefficients.empty()) coefficients = state.variance.regression.coefficients;
+    EXPECT_EQ(state.variance.regression.coefficients, coefficients);
+  }
+  EXPECT_NE(coefficients, std::vector<float>(coefficients.size(), 0.0f));
 }
 
 TEST(VarianceConfig, IsCheckedAndCompleted) {
