@@ -83,6 +83,7 @@ SamplerEntry OrthogonalSampler() {
               .parameters = {},
               .source = "Yu et al., NIPS 2016"},
       .sampler = Sampler::kOrthogonal,
+      .takes = "cosines or powers of one projection on a normal frequency",
       .applies =
           [](const FeatureSpec& spec) {
             return spec.law == SpectralLaw::kNormal &&

@@ -111,6 +111,7 @@ SamplerEntry QuasiMonteCarloSampler() {
                   .parameters = {},
                   .source = "Yang, Sindhwani, Avron & Mahoney, ICML 2014"},
           .sampler = Sampler::kQuasiMonteCarlo,
+          .takes = "cosines, exponentials or powers of one projection",
           .applies =
               [](const FeatureSpec& spec) {
                 return spec.law != SpectralLaw::kRademacher &&

@@ -19,6 +19,8 @@ inline constexpr size_t kAnyDimension = std::numeric_limits<size_t>::max();
 struct SamplerEntry {
   ComponentDoc doc;  // no parameters
   Sampler sampler;
+  // What `applies` asks of features, in words, for messages: "it takes ...". Empty: nothing.
+  absl::string_view takes = "";
   // Whether it can draw features of this spec of one kernel, no composition. What is right for
   // compositions follows: SamplerApplies.
   bool (*applies)(const FeatureSpec& spec);

@@ -201,6 +201,7 @@ SamplerEntry StructuredSampler() {
                      "of normal frequencies",
               .parameters = {}},
       .sampler = Sampler::kStructured,
+      .takes = "cosines or powers of one projection of the inputs themselves on a normal frequency",
       .applies =
           [](const FeatureSpec& spec) {
             return spec.image.size() == 0 && spec.law == SpectralLaw::kNormal &&

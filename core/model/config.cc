@@ -34,6 +34,10 @@ constexpr uint32_t kHashedStepsUntilFull = 8;
 // Models with more features than this have them all after so many steps, as one with this many
 // has: features that come late have little left to learn from.
 constexpr uint32_t kFeaturesGrownByRows = 8192, kStepsUntilFull = 128;
+// What is filled in also where it has no effect, and so is taken from whoever sends it.
+constexpr uint32_t kDefaultMaxLabels = 1000, kDefaultReservoirRows = 16384;
+constexpr uint32_t kDefaultVarianceFeatures = 1024;
+constexpr double kDefaultCoverage = 0.9;
 
 absl::Status CompleteRule(Task task, ModelConfig& config) {
   const bool step_constant_given = config.update_rule.parameters.contains("step_constant");
@@ -55,7 +59,7 @@ absl::Status CompleteRule(Task task, ModelConfig& config) {
 }
 
 absl::Status CheckLabels(Task task, ModelConfig& config) {
-  if (config.max_labels == 0) config.max_labels = 1000;
+  if (config.max_labels == 0) config.max_labels = kDefaultMaxLabels;
   if (absl::Status s = CheckRange("max_labels", config.max_labels, 2u, kMaxLabels); !s.ok())
     return s;
   if (config.labels.empty()) return absl::OkStatus();
@@ -149,7 +153,7 @@ absl::Status CompleteGrid(Task task, const ParameterMap& given_rule,
 
 absl::Status CompleteReplay(Task task, ModelConfig& config) {
   ReplayConfig& replay = config.replay;
-  if (replay.reservoir_rows == 0) replay.reservoir_rows = 16384;
+  if (replay.reservoir_rows == 0) replay.reservoir_rows = kDefaultReservoirRows;
   const bool possible = config.update_rule.name == "proximal";
   if (!replay.ratio.has_value()) {
     const bool pays = task != Task::kNovelty && task != Task::kDensityRatio;
@@ -203,8 +207,8 @@ absl::Status CheckTestPoints(const Kernel& kernel, ModelConfig& config) {
 
 absl::Status CompleteVariance(Task task, const Kernel& kernel, ModelConfig& config) {
   VarianceConfig& variance = config.variance;
-  if (variance.features == 0) variance.features = 1024;
-  if (variance.coverage == 0) variance.coverage = 0.9;
+  if (variance.features == 0) variance.features = kDefaultVarianceFeatures;
+  if (variance.coverage == 0) variance.coverage = kDefaultCoverage;
   absl::Status status =
       CheckRange("variance.features", variance.features, 16u, kMaxVarianceFeatures);
   status.Update(CheckRange("variance.coverage", variance.coverage, 0.01, 0.999));
@@ -289,6 +293,54 @@ absl::Status CompleteMetric(Task task, bool bandwidth_given, const Kernel& kerne
   return absl::OkStatus();
 }
 
+absl::Status CheckNewLabels(Task task, const ModelConfig& config) {
+  if (task == Task::kMulticlass || config.max_labels == kDefaultMaxLabels) return absl::OkStatus();
+  const bool two = task == Task::kBinary;
+  if (two && config.max_labels == 2) return absl::OkStatus();
+  return InvalidField(
+      "max_labels",
+      absl::StrCat("max_labels is ", config.max_labels, ", and loss \"", config.loss.name,
+                   two ? "\" has two labels" : "\" has no labels", "; leave max_labels out",
+                   two ? ", or take loss \"softmax\" for more labels" : ""));
+}
+
+absl::Status CheckNewVariance(Task task, const ModelConfig& config) {
+  const VarianceConfig& variance = config.variance;
+  if (variance.method != VarianceMethod::kNone) return absl::OkStatus();
+  absl::string_view field;
+  if (variance.coverage != kDefaultCoverage) field = "variance.coverage";
+  if (variance.noise_variance.has_value()) field = "variance.noise_variance";
+  if (variance.features != kDefaultVarianceFeatures) field = "variance.features";
+  if (field.empty()) return absl::OkStatus();
+  if (task != Task::kRegression) {
+    return InvalidField(
+        field, absl::StrCat("loss \"", config.loss.name,
+                            "\" is no regression and has no variance; leave ", field, " out"));
+  }
+  return InvalidField(
+      field, absl::StrCat(field, " has no effect without variance.method; set variance.method to ",
+                          config.loss.name == "square" ? "EXACT" : "QUANTILE_PAIR", ", or leave ",
+                          field, " out"));
+}
+
+// Where bandwidths multiply the kernel by constants, proximal steps are the same at all of them:
+// their damping is relative to the kernel. A penalty is not.
+absl::Status CheckNewGrid(const ModelConfig& config) {
+  const std::vector<double>& scales = config.candidates.bandwidth_scales;
+  if (scales == std::vector<double>{1} || config.update_rule.name != "proximal" ||
+      *config.l2_penalty > 0) {
+    return absl::OkStatus();
+  }
+  const auto kernel = MakeUnitKernel(config.kernel);
+  if (!kernel.ok()) return kernel.status();
+  if (!(*kernel)->is_homogeneous()) return absl::OkStatus();
+  return InvalidField(
+      "candidates.bandwidth_scales",
+      absl::StrCat("another bandwidth only multiplies kernel \"", config.kernel.name,
+                   "\" by a constant, and learners at several would all be the same; leave "
+                   "candidates.bandwidth_scales out"));
+}
+
 absl::Status CheckNewReplay(Task task, const ModelConfig& config) {
   const ReplayConfig& replay = config.replay;
   const bool ordered = replay.order == StreamOrder::kOrdered;
@@ -298,8 +350,17 @@ absl::Status CheckNewReplay(Task task, const ModelConfig& config) {
         absl::StrCat("loss \"", config.loss.name,
                      "\" learns every row once: replay has no effect; leave it out"));
   }
-  if (!ordered || *replay.ratio > 0) return absl::OkStatus();
-  const bool possible = config.update_rule.name == "proximal";
+  if (*replay.ratio > 0) return absl::OkStatus();
+  const bool possible = config.update_rule.name == "proximal" && task != Task::kNovelty;
+  if (!ordered && replay.reservoir_rows != kDefaultReservoirRows) {
+    return InvalidField(
+        "replay.reservoir_rows",
+        absl::StrCat("replay.reservoir_rows is ", replay.reservoir_rows,
+                     ", and replay.ratio is 0: no rows are kept; ",
+                     possible ? "set replay.ratio to 1 or more, or leave " : "leave ",
+                     "replay.reservoir_rows out"));
+  }
+  if (!ordered) return absl::OkStatus();
   return InvalidField(
       "replay.order",
       absl::StrCat("ORDERED streams are learned by replay, and replay.ratio is 0",
@@ -344,6 +405,9 @@ absl::Status CheckNewConfig(const ModelConfig& config) {
   ComponentConfig named = config.loss;
   const auto loss = MakeLoss(named);
   if (!loss.ok()) return loss.status();
+  if (absl::Status s = CheckNewLabels((*loss)->task(), config); !s.ok()) return s;
+  if (absl::Status s = CheckNewVariance((*loss)->task(), config); !s.ok()) return s;
+  if (absl::Status s = CheckNewGrid(config); !s.ok()) return s;
   if (absl::Status s = CheckNewReplay((*loss)->task(), config); !s.ok()) return s;
   if (absl::Status s = CheckNewBlocks(config); !s.ok()) return s;
   const uint32_t widest = WidestInputsOf(config.input_metric);

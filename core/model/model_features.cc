@@ -1,14 +1,63 @@
 #include "core/model/model_features.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/field_error.h"
 #include "core/feature/sampler.h"
+#include "core/kernel/kernel.h"
 
 namespace kernelstream {
 namespace {
+
+// What samplers go by, for messages.
+absl::string_view InWords(const FeatureSpec& features) {
+  if (features.composition != Composition::kNone) return "made of terms that have none of these";
+  switch (features.form) {
+    case FeatureForm::kCosine:
+      if (features.law != SpectralLaw::kNormal) return "cosines on frequencies of another law";
+      return features.image.size() > 0 ? "cosines of the patches of an image"
+                                       : "cosines of transformed inputs";
+    case FeatureForm::kCosineExponential:
+      return "cosines times exponentials of the length of the inputs";
+    case FeatureForm::kExponential:
+      return "exponentials";
+    case FeatureForm::kLinear:
+      return "projections on random signs";
+    case FeatureForm::kRectifiedPower:
+      return "powers of projections";
+    case FeatureForm::kProduct:
+    case FeatureForm::kSketch:
+    case FeatureForm::kRandomProduct:
+      return "products of several projections on random signs";
+  }
+  return "others";
+}
+
+// " (with function 0 or 1 it does)" where that is what it takes; else nothing.
+std::string WhereItApplies(const SamplerEntry& sampler, const ComponentConfig& kernel) {
+  constexpr double kMostValues = 20;
+  for (const KernelEntry& entry : KernelRegistry()) {
+    if (entry.doc.name != kernel.name || entry.doc.takes_terms) continue;
+    for (const ParameterDoc& parameter : entry.doc.parameters) {
+      std::vector<double> values;
+      for (double value = parameter.min;
+           parameter.integer && value <= std::min(parameter.max, kMostValues); value += 1) {
+        ComponentConfig other = kernel;
+        other.parameters[std::string(parameter.name)] = value;
+        const auto made = MakeUnitKernel(other);
+        if (made.ok() && SamplerApplies(sampler, (*made)->features())) values.push_back(value);
+      }
+      if (values.empty()) continue;
+      return absl::StrCat(" (with ", parameter.name, " ", absl::StrJoin(values, " or "),
+                          " it does)");
+    }
+  }
+  return "";
+}
 
 absl::Status CheckSampler(const FeatureSpec& features, const ModelConfig& config) {
   const SamplerEntry* sampler = FindSampler(config.sampler);
@@ -25,7 +74,9 @@ absl::Status CheckSampler(const FeatureSpec& features, const ModelConfig& config
     return InvalidField(
         "sampler",
         absl::StrCat("sampler \"", config.sampler, "\" does not apply to the features of kernel \"",
-                     config.kernel.name, "\"; those that do: ", absl::StrJoin(applying, ", ")));
+                     config.kernel.name, "\"", WhereItApplies(*sampler, config.kernel),
+                     ": it takes ", sampler->takes, ", and these are ", InWords(features),
+                     "; those that do: ", absl::StrJoin(applying, ", ")));
   }
   const size_t most = MaxDimension(Sampled(features, *sampler), *sampler);
   if (config.dimension > most) {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -250,6 +253,92 @@ TEST(CheckNewConfig, RefusesReplayThatHasNoEffect) {
   }
 }
 
+TEST(CheckNewConfig, RefusesOptionsThatHaveNoEffect) {
+  using Change = std::function<void(ModelConfig&)>;
+  struct Case {
+    std::string loss;
+    Change change;
+    std::string field, says;  // both empty: accepted
+  };
+  const auto labels = [](uint32_t most) -> Change {
+    return [most](ModelConfig& c) { c.max_labels = most; };
+  };
+  const auto variance = [](uint32_t features, std::optional<double> noise, double coverage,
+                           VarianceMethod method = VarianceMethod::kNone) -> Change {
+    return [=](ModelConfig& c) {
+      c.variance.method = method;
+      c.variance.features = features;
+      c.variance.noise_variance = noise;
+      c.variance.coverage = coverage;
+    };
+  };
+  const auto reservoir = [](std::optional<uint32_t> ratio, uint32_t rows,
+                            const std::string& rule = "") -> Change {
+    return [=](ModelConfig& c) {
+      c.replay.ratio = ratio;
+      c.replay.reservoir_rows = rows;
+      c.update_rule.name = rule;
+    };
+  };
+  const auto scales = [](const std::string& kernel, std::vector<double> values,
+                         std::optional<double> penalty = {},
+                         const std::string& rule = "") -> Change {
+    return [=](ModelConfig& c) {
+      c.kernel.name = kernel;
+      c.candidates.bandwidth_scales = values;
+      c.l2_penalty = penalty;
+      c.update_rule.name = rule;
+    };
+  };
+  const std::vector<double> grid = {0.5, 1, 2};
+  const std::string rows_field = "replay.reservoir_rows",
+                    grid_field = "candidates.bandwidth_scales";
+  const Case cases[] = {
+      {"softmax", labels(50), "", ""},
+      {"square", labels(50), "max_labels", "\"square\" has no labels; leave max_labels out"},
+      {"novelty", labels(2), "max_labels", "has no labels"},
+      {"logistic", labels(50), "max_labels", "take loss \"softmax\""},
+      {"logistic", labels(2), "", ""},
+      {"square", labels(1000), "", ""},
+      {"square", variance(0, {}, 0.8), "variance.coverage", "set variance.method to EXACT"},
+      {"softmax", variance(0, {}, 0.8), "variance.coverage", "has no variance; leave"},
+      {"square", variance(0, 1, 0), "variance.noise_variance", "or leave variance.noise_variance"},
+      {"square", variance(512, {}, 0), "variance.features", "no effect without variance.method"},
+      {"huber", variance(512, {}, 0), "variance.features", "to QUANTILE_PAIR"},
+      {"square", variance(1024, {}, 0.9), "", ""},
+      {"square", variance(512, 1, 0.8, VarianceMethod::kExact), "", ""},
+      {"square", reservoir(0, 500), rows_field, "set replay.ratio to 1 or more, or leave"},
+      {"density_ratio", reservoir({}, 500), rows_field, "to 1 or more"},
+      {"novelty", reservoir({}, 500), rows_field, "no rows are kept; leave"},
+      {"square", reservoir({}, 500, "newest_block"), rows_field, "no rows are kept; leave"},
+      {"square", reservoir({}, 500), "", ""},
+      {"square", reservoir(0, 16384), "", ""},
+      {"square", scales("hellinger", grid), grid_field, "multiplies kernel \"hellinger\" by"},
+      {"density_ratio", scales("chi2", {0.25}), grid_field, "; leave"},
+      {"novelty", scales("chi2", {0.25}), "", ""},  // has a penalty
+      {"square", scales("hellinger", {1}), "", ""},
+      {"square", scales("hellinger", grid, 1e-3), "", ""},
+      {"square", scales("hellinger", grid, 0, "newest_block"), "", ""},
+      {"square", scales("gaussian", grid), "", ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(absl::StrCat(one.loss, " ", one.field, " ", one.says));
+    ModelConfig config;
+    config.loss.name = one.loss;
+    one.change(config);
+    EXPECT_EQ(RefusedField(config, one.says), one.field);
+  }
+}
+
+// A config that comes back from the server may be sent again under another name.
+TEST(CheckNewConfig, TakesWhatACompleteConfigHas) {
+  for (const Part& part : AllParts()) {
+    ModelConfig config = part.config;
+    ASSERT_TRUE(CompleteConfig(config).ok()) << part.doc.name;
+    EXPECT_EQ(RefusedField(config, ""), "") << part.doc.name;
+  }
+}
+
 // The paper's Algorithm 1 is unbiased step by step only if the new features do not depend on those
 // of the steps before.
 TEST(CheckNewConfig, RulesThatLearnNewFeaturesAloneTakeWholeGroups) {
@@ -325,6 +414,19 @@ TEST(CompleteConfig, NamesTheSamplersAndKernelsThatApply) {
   config.sampler = "orthogonal";
   EXPECT_TRUE(absl::StrContains(CompleteConfig(config).message(), "iid, quasi_monte_carlo"))
       << CompleteConfig(config);
+  EXPECT_TRUE(absl::StrContains(CompleteConfig(config).message(),
+                                "one projection on a normal frequency, and these are cosines on "
+                                "frequencies of another law"))
+      << CompleteConfig(config);
+  ModelConfig series;
+  series.loss.name = "square";
+  series.kernel = {"dot_product", {{"function", 2}}};
+  series.sampler = "orthogonal";
+  EXPECT_EQ(CompleteConfig(series).message(),
+            "sampler \"orthogonal\" does not apply to the features of kernel \"dot_product\" (with "
+            "function 0 or 1 it does): it takes cosines or powers of one projection on a normal "
+            "frequency, and these are products of several projections on random signs; those that "
+            "do: iid");
   config.sampler = "";
   ASSERT_TRUE(CompleteConfig(config).ok());
   EXPECT_EQ(config.feature_form, CosineForm::kPair) << "AUTO where pairs have less variance";
