@@ -518,6 +518,7 @@ int RunBench(double seconds) {
   bench::Print({8, "Predict, 1 row, while learning at full speed: p99", learning.p99 / idle.p99, 0,
                 "x idle", false, 1.5});
   (*server)->Stop();
+  server->reset();  // the store removes old files until it is closed
   std::filesystem::remove_all(folder);
   return 0;
 }
