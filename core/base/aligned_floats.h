@@ -21,9 +21,7 @@ struct LineAllocator {
   T* allocate(size_t count) {
     return static_cast<T*>(::operator new(count * sizeof(T), kLineAlignment));
   }
-  void deallocate(T* memory, size_t count) {
-    ::operator delete(memory, count * sizeof(T), kLineAlignment);
-  }
+  void deallocate(T* memory, size_t) { ::operator delete(memory, kLineAlignment); }
   template <typename U>
   bool operator==(const LineAllocator<U>&) const {
     return true;
