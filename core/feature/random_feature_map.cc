@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <span>
 
 #include "core/base/aligned_floats.h"
@@ -34,11 +33,6 @@ std::span<double> ThreadSums(size_t size) {
   return Grow(buffer, size);
 }
 
-float* NewBlock(size_t floats) {
-  return static_cast<float*>(::operator new(floats * sizeof(float), kLineAlignment));
-}
-void FreeBlock(float* block) { ::operator delete(block, kLineAlignment); }
-
 }  // namespace
 
 RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
@@ -61,7 +55,9 @@ RandomFeatureMap::RandomFeatureMap(const FeatureSpec& spec, uint64_t seed,
       budget_(nullptr) {}
 
 RandomFeatureMap::~RandomFeatureMap() {
-  for (std::atomic<float*>& block : blocks_) FreeBlock(block.load(std::memory_order_relaxed));
+  for (std::atomic<float*>& block : blocks_) {
+    LineAllocator<float>().deallocate(block.load(std::memory_order_relaxed), BlockFloats());
+  }
   if (budget_ != nullptr) budget_->GiveBack(cached_bytes());
 }
 
@@ -107,13 +103,13 @@ const float* RandomFeatureMap::CachedBlock(uint64_t block) const {
   if (kept != nullptr) return kept;
   const int64_t bytes = static_cast<int64_t>(BlockFloats() * sizeof(float));
   if (!budget_->TryTake(bytes)) return nullptr;
-  float* const fresh = NewBlock(BlockFloats());
+  float* const fresh = LineAllocator<float>().allocate(BlockFloats());
   Generate(block * kPanelsPerBlock, kPanelsPerBlock, fresh, fresh + FrequenciesPerBlock());
   if (blocks_[block].compare_exchange_strong(kept, fresh, std::memory_order_acq_rel)) {
     cached_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return fresh;
   }
-  FreeBlock(fresh);  // another thread was quicker
+  LineAllocator<float>().deallocate(fresh, BlockFloats());  // another thread was quicker
   budget_->GiveBack(bytes);
   return kept;
 }

@@ -101,22 +101,16 @@ HWY_INLINE Floats UniformMinus(const uint32_t* words, float offset) {
 // w = 0, also around u = 1/2. The polynomials' own relative errors are 9.4e-8 and 4.1e-8.
 struct NormalTurns {
   HWY_INLINE Floats operator()(Floats q) const {
-    Floats w;
-    auto p = MiddleRatio(q, w);
-    const auto is_tail = IsTail(w);
-    if (!hn::AllFalse(FloatTag(), is_tail)) p = hn::IfThenElse(is_tail, TailRatio(w), p);
-    return hn::Mul(p, q);
+    const Floats one[1] = {q};
+    Floats w[1], p[1];
+    MiddleRatios<1>(one, w, p);
+    const auto is_tail = IsTail(w[0]);
+    if (!hn::AllFalse(FloatTag(), is_tail)) p[0] = hn::IfThenElse(is_tail, TailRatio(w[0]), p[0]);
+    return hn::Mul(p[0], q);
   }
 
   static HWY_INLINE hn::Mask<FloatTag> IsTail(Floats w) {
     return hn::Gt(w, hn::Set(FloatTag(), 5.0f));
-  }
-
-  static HWY_INLINE Floats MiddleRatio(Floats q, Floats& w) {
-    Floats qs[1] = {q}, ws[1], ratios[1];
-    MiddleRatios<1>(qs, ws, ratios);
-    w = ws[0];
-    return ratios[0];
   }
 
   template <size_t kCount>
