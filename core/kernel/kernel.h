@@ -88,6 +88,8 @@ struct KernelEntry {
 
 // All kernels, in the order of kernel_list.inc. Lives for ever.
 std::span<const KernelEntry> KernelRegistry();
+// Null if there is none of this name.
+const KernelEntry* FindKernel(absl::string_view name);
 // INVALID_ARGUMENT: unknown name (known ones listed), unknown or bad parameter, bad terms. Returns
 // the config with defaults; what is to be chosen from the data ("bandwidth") stays absent.
 absl::StatusOr<ComponentConfig> CompleteKernel(const ComponentConfig& config);

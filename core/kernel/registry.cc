@@ -15,13 +15,6 @@ namespace {
 
 constexpr double kSmallestTermWeight = 1e-6, kLargestTermWeight = 1e6;
 
-const KernelEntry* Find(absl::string_view name) {
-  for (const KernelEntry& entry : KernelRegistry()) {
-    if (entry.doc.name == name) return &entry;
-  }
-  return nullptr;
-}
-
 absl::Status Unknown(absl::string_view name) {
   std::vector<absl::string_view> known;
   for (const KernelEntry& entry : KernelRegistry()) known.push_back(entry.doc.name);
@@ -66,7 +59,7 @@ absl::Status CheckTerms(const KernelEntry& entry, const ComponentConfig& config,
 }
 
 absl::StatusOr<ComponentConfig> CompleteAt(const ComponentConfig& config, size_t depth) {
-  const KernelEntry* entry = Find(config.name);
+  const KernelEntry* entry = FindKernel(config.name);
   if (entry == nullptr) return Unknown(config.name);
   ComponentConfig complete = config;
   auto parameters = CompleteParameters("kernel", entry->doc, config);
@@ -90,7 +83,7 @@ void SetUnitBandwidths(ComponentConfig& config) {
 // The kernel at `factor` times its bandwidth.
 absl::StatusOr<std::unique_ptr<const Kernel>> MakeTimes(const ComponentConfig& config,
                                                         double factor) {
-  const KernelEntry* entry = Find(config.name);
+  const KernelEntry* entry = FindKernel(config.name);
   if (entry == nullptr) return Unknown(config.name);
   const auto bandwidth = config.parameters.find("bandwidth");
   if (bandwidth == config.parameters.end()) {
@@ -124,12 +117,19 @@ std::span<const KernelEntry> KernelRegistry() {
   return entries;
 }
 
+const KernelEntry* FindKernel(absl::string_view name) {
+  for (const KernelEntry& entry : KernelRegistry()) {
+    if (entry.doc.name == name) return &entry;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<ComponentConfig> CompleteKernel(const ComponentConfig& config) {
   return CompleteAt(config, 0);
 }
 
 absl::Status CheckNewKernel(const ComponentConfig& config) {
-  const KernelEntry* entry = Find(config.name);
+  const KernelEntry* entry = FindKernel(config.name);
   if (entry == nullptr) return Unknown(config.name);
   const auto scale = config.parameters.find("bandwidth_scale");
   if (config.parameters.contains("bandwidth") && scale != config.parameters.end() &&
@@ -152,7 +152,7 @@ absl::Status CheckNewKernel(const ComponentConfig& config) {
 }
 
 void ChooseKernelParameters(ConstMatrixView rows, ComponentConfig& config) {
-  const KernelEntry* entry = Find(config.name);
+  const KernelEntry* entry = FindKernel(config.name);
   if (entry != nullptr && entry->choose != nullptr) entry->choose(rows, config.parameters);
 }
 

@@ -40,21 +40,19 @@ absl::string_view InWords(const FeatureSpec& features) {
 // " (with function 0 or 1 it does)" where that is what it takes; else nothing.
 std::string WhereItApplies(const SamplerEntry& sampler, const ComponentConfig& kernel) {
   constexpr double kMostValues = 20;
-  for (const KernelEntry& entry : KernelRegistry()) {
-    if (entry.doc.name != kernel.name || entry.doc.takes_terms) continue;
-    for (const ParameterDoc& parameter : entry.doc.parameters) {
-      std::vector<double> values;
-      for (double value = parameter.min;
-           parameter.integer && value <= std::min(parameter.max, kMostValues); value += 1) {
-        ComponentConfig other = kernel;
-        other.parameters[std::string(parameter.name)] = value;
-        const auto made = MakeUnitKernel(other);
-        if (made.ok() && SamplerApplies(sampler, (*made)->features())) values.push_back(value);
-      }
-      if (values.empty()) continue;
-      return absl::StrCat(" (with ", parameter.name, " ", absl::StrJoin(values, " or "),
-                          " it does)");
+  const KernelEntry& entry = *FindKernel(kernel.name);  // there is one: its features are known
+  if (entry.doc.takes_terms) return "";
+  for (const ParameterDoc& parameter : entry.doc.parameters) {
+    std::vector<double> values;
+    for (double value = parameter.min;
+         parameter.integer && value <= std::min(parameter.max, kMostValues); value += 1) {
+      ComponentConfig other = kernel;
+      other.parameters[std::string(parameter.name)] = value;
+      const auto made = MakeUnitKernel(other);
+      if (made.ok() && SamplerApplies(sampler, (*made)->features())) values.push_back(value);
     }
+    if (values.empty()) continue;
+    return absl::StrCat(" (with ", parameter.name, " ", absl::StrJoin(values, " or "), " it does)");
   }
   return "";
 }
