@@ -1,6 +1,8 @@
 #include "core/base/portable_math.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -108,6 +110,10 @@ double PortableLog1p(double x) {
   const double lost = x > 1 ? 1 - (u - x) : x - (u - 1);
   const Split split = SplitExponent(u);
   return AddLog(split.exponent, split.mantissa - 1, lost / u);
+}
+
+double PortableSoftplus(double x) {
+  return std::max(0.0, x) + PortableLog1p(PortableExp(-std::abs(x)));
 }
 
 double PortableTanPi(double x) {

@@ -15,6 +15,8 @@ double PortableExp(double x);
 double PortableLog(double x);
 // log(1 + x), accurate for small x too.
 double PortableLog1p(double x);
+// log(1 + exp(x)), x finite, without overflow. Error below 3 ulp.
+double PortableSoftplus(double x);
 
 // tan(pi x), |x| <= 1/4. Error below 3 ulp.
 double PortableTanPi(double x);

@@ -28,6 +28,10 @@ class DensityRatio final : public Loss {
                   std::span<double> out) const override {
     out[0] = target > 0 ? -1 : PortableExp(std::min(scores[0], kLargestExponent));
   }
+  // The log loss of telling the populations apart, half of the rows from each.
+  double Misfit(std::span<const double> scores, double target) const override {
+    return PortableSoftplus(target > 0 ? -scores[0] : scores[0]);
+  }
   double curvature() const override { return 1; }
   double CurvatureAt(std::span<const double> scores, double target) const override {
     if (target > 0) return kSmallestCurvature;

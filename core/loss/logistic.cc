@@ -19,8 +19,7 @@ class Logistic final : public Loss {
  public:
   Task task() const override { return Task::kBinary; }
   double Value(std::span<const double> scores, double target) const override {
-    const double margin = target * scores[0];
-    return std::max(0.0, -margin) + PortableLog1p(PortableExp(-std::abs(margin)));
+    return PortableSoftplus(-target * scores[0]);
   }
   void Derivative(std::span<const double> scores, double target,
                   std::span<double> out) const override {

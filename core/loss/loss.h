@@ -54,6 +54,11 @@ class Loss {
   // INVALID_ARGUMENT about field "value": not a target of this loss. target as in Value, regression
   // in raw units.
   virtual absl::Status CheckTarget(double target) const = 0;
+  // How badly a row fits: what a drift of the stream is told by, so at least 0 (but for kNovelty,
+  // where drift is not looked for). The loss, unless that has either sign.
+  virtual double Misfit(std::span<const double> scores, double target) const {
+    return Value(scores, target);
+  }
   // Regression: the level in (0, 1) if the loss is that quantile's, so that its value is the
   // pinball loss; else 0.
   virtual double quantile_level() const { return 0; }

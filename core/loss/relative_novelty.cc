@@ -40,6 +40,11 @@ class RelativeNovelty final : public Loss {
       out[0] = scores[0] <= smallest_ratio_ ? -steepest_ : -1 / scores[0];
     }
   }
+  // As for density_ratio; here the score is the ratio, not its logarithm.
+  double Misfit(std::span<const double> scores, double target) const override {
+    const double ratio = std::max(smallest_ratio_, scores[0]);
+    return PortableLog1p(target > 0 ? 1 / ratio : ratio);
+  }
   double curvature() const override { return steepest_ * steepest_; }
   double CurvatureAt(std::span<const double> scores, double target) const override {
     if (target < 0) return kSmallestCurvature;

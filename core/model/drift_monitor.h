@@ -9,11 +9,12 @@
 
 namespace kernelstream {
 
-// Adds the served model's predict-then-learn losses of one mini-batch (in row order) and returns
-// true if they report drift: of about the last 128 rows, more than 23 % have losses that a tenth of
-// the rows before had, and their mean is above 1.25 times that of about the last third of all rows
-// (at most 4096). Counting rows, not their size, keeps wild rows from looking like drift. Not
-// before 1024 rows; after a report the history starts anew. `row`: rows learned so far.
+// Adds the served model's predict-then-learn losses (Loss::Misfit) of one mini-batch (in row order)
+// and returns true if they report drift: of about the last 128 rows, more than 23 % have losses
+// that a tenth of the rows before had, and their mean is above 1.25 times that of about the last
+// third of all rows (at most 4096). Counting rows, not their size, keeps wild rows from looking
+// like drift. Not before 1024 rows; after a report the history starts anew. `row`: rows learned so
+// far.
 bool NoteLosses(std::span<const double> losses, uint64_t row, DriftState& state);
 
 // Adds one mini-batch's label indices (in row order) and updates state.ordered: after 1024 rows,

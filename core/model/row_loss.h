@@ -21,6 +21,12 @@ inline double RowValue(const Loss& loss, std::span<const double> scores,
   return sum / static_cast<double>(targets.size());
 }
 
+// As Loss::Misfit, which is its value for losses that several outputs have.
+inline double RowMisfit(const Loss& loss, std::span<const double> scores,
+                        std::span<const double> targets) {
+  return targets.size() == 1 ? loss.Misfit(scores, targets[0]) : RowValue(loss, scores, targets);
+}
+
 // Each output's derivative of its own loss. out: one per output.
 inline void RowDerivative(const Loss& loss, std::span<const double> scores,
                           std::span<const double> targets, std::span<double> out) {

@@ -24,8 +24,12 @@ constexpr size_t kMedianRows = 1000;
 // Bandwidths of a new generation, and the smallest step constant it may try.
 constexpr size_t kNewBandwidths = 3;
 constexpr double kSmallestNewStepConstant = 0.01;
-// Older candidates that race a new generation.
+// Older candidates that race a new generation, and new ones that learn its rows more than once.
 constexpr size_t kOldRacers = 3;
+constexpr size_t kNewReplaying = 3;
+// Candidates that learn replayed rows once the race has thinned out. With all of them
+// the same errors take half as long again.
+constexpr size_t kReplaying = 6;
 // The generation without a metric stays until its best loss is this much worse, after this many
 // rows.
 constexpr double kClearlyBeaten = 1.1;
@@ -36,6 +40,20 @@ constexpr uint64_t kRowsBeforeBeaten = 8192;
 double Trainer::Impl::BestLoss(const CandidateState& candidate) const {
   const double last = RecentLoss(candidate.last.validation);
   return keeps_average() ? std::min(last, RecentLoss(candidate.average.validation)) : last;
+}
+
+double Trainer::Impl::LossOfBest(size_t count, CandidateFilter of) const {
+  std::vector<double> losses;
+  for (const CandidateState& c : state_.candidates) {
+    if (of(c)) losses.push_back(BestLoss(c));
+  }
+  std::sort(losses.begin(), losses.end());
+  return losses.empty() ? 0 : losses[std::min(count, losses.size()) - 1];
+}
+
+double Trainer::Impl::ReplayedLoss() const {
+  if (!state_.pruned) return std::numeric_limits<double>::infinity();
+  return LossOfBest(kReplaying, [](const CandidateState& c) { return c.replays; });
 }
 
 Trainer::Impl::Choice Trainer::Impl::ServedChoice() const {
@@ -297,13 +315,7 @@ void Trainer::Impl::MakeGenerations() {
 
   // The old ones: the best, and all bandwidths without a metric. The shadow, a copy of one of them,
   // takes nobody's place.
-  std::vector<double> losses;
-  for (const CandidateState& c : state_.candidates) {
-    if (c.replays) losses.push_back(BestLoss(c));
-  }
-  std::sort(losses.begin(), losses.end());
-  losses.resize(std::min(kOldRacers, losses.size()));
-  const double bar = losses.empty() ? 0 : losses.back();  // without: the shadow alone is left
+  const double bar = LossOfBest(kOldRacers, [](const CandidateState& c) { return c.replays; });
   if (streams_.contains(0) && !is_ordered()) PruneStepConstants(0);
   KeepCandidates([&](const CandidateState& c) {
     return c.generation == 0 || !c.replays || BestLoss(c) <= bar;
@@ -319,13 +331,16 @@ void Trainer::Impl::MakeGenerations() {
   const SampleBatch known = RowsLikeThoseToCome(kRecentRows);
   // As often as the older candidates did; the rows of an ordered stream are too few for that.
   const uint64_t again = is_ordered() ? 1 : *config_.replay.ratio;
+  const auto is_new = [&](const CandidateState& c) { return c.generation >= first_new; };
+  double limit = std::numeric_limits<double>::infinity();
   for (uint64_t time = 0; time <= again; ++time) {
     const Rows kind = time == 0 ? Rows::kKnown : Rows::kReplayed;
+    if (time == 1) limit = LossOfBest(kNewReplaying, is_new);
     for (size_t i = 0; i < known.size(); i += BlockRows()) {
       Work pass;
       Update(
           known, i, std::min(BlockRows(), known.size() - i), kind,
-          [&](const CandidateState& c) { return c.generation >= first_new; }, pass);
+          [&](const CandidateState& c) { return is_new(c) && BestLoss(c) <= limit; }, pass);
     }
   }
 }

@@ -342,13 +342,13 @@ void Trainer::Impl::NoteServed(const Work& work) {
     variance_->ChooseMean(variance_inputs.view(), work.targets, work.weights, chosen);
     scores = chosen;
   }
-  std::vector<double> losses(rows);
-  for (size_t i = 0; i < rows; ++i) {
-    losses[i] = RowValue(*loss_, {scores.data() + i * outputs, outputs},
-                         targets.subspan(i * per_row, per_row));
-  }
   if (loss_->task() != Task::kNovelty && !is_ordered()) {
-    NoteLosses(losses, state_.rows_learned, state_.drift);
+    std::vector<double> misfits(rows);
+    for (size_t i = 0; i < rows; ++i) {
+      misfits[i] = RowMisfit(*loss_, {scores.data() + i * outputs, outputs},
+                             targets.subspan(i * per_row, per_row));
+    }
+    NoteLosses(misfits, state_.rows_learned, state_.drift);
   }
   if (HasLabels(loss_->task())) NoteLabels(targets, state_.drift);
   std::vector<ScoreInterval> intervals;
@@ -409,11 +409,12 @@ void Trainer::Impl::Replay(size_t rows) {
   const auto count = static_cast<size_t>(fade * *config_.replay.ratio * static_cast<double>(rows));
   SampleBatch old;
   reservoir_.Draw(count, old);
+  const double limit = ReplayedLoss();
   for (size_t i = 0; i < old.size(); i += BlockRows()) {
     Work work;
     Update(
         old, i, std::min(BlockRows(), old.size() - i), Rows::kReplayed,
-        [](const CandidateState& c) { return c.replays; }, work);
+        [&](const CandidateState& c) { return c.replays && BestLoss(c) <= limit; }, work);
     if (variance_ != nullptr && variance_->learns_again() && !work.rows.empty()) {
       variance_->LearnAgain(TakeVarianceInputs(work).view(), work.x.rows);
     }

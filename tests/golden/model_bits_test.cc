@@ -16,7 +16,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr char kFingerprint[] = "e0bbe554efceca3c322ea715ee1d04ea";
+constexpr char kFingerprint[] = "8ccb3fd441296e528ef7dbae2eafb637";
 constexpr size_t kRows = 3000, kDim = 6;
 
 // Targets by arithmetic alone, the same on every machine; the last inputs do not matter.

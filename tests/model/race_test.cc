@@ -275,6 +275,37 @@ TEST(Drift, IsReportedSoonAndNotWithoutCause) {
   }
 }
 
+// The losses of density ratios have either sign; what tells drift has not.
+TEST(Drift, OfTwoPopulationsIsReportedWhenTheyChangePlaces) {
+  for (const std::string loss : {"density_ratio", "relative_novelty"}) {
+    for (const uint64_t seed : {1u, 2u, 3u, 4u}) {
+      for (const bool alternating : {false, true}) {
+        ModelConfig config = RaceConfig(loss);
+        config.max_features = seed % 2 == 0 ? 256 : 1024;
+        config = Complete(config);
+        Random random(seed);
+        const auto append = [&](SampleBatch& rows, bool swapped) {
+          const bool is_p = alternating ? rows.size() % 2 == 0 : random.Uniform(0, 1) < 0.5;
+          float* x = rows.AddDense(2);
+          for (size_t j = 0; j < 2; ++j) {
+            x[j] = static_cast<float>((is_p != swapped ? 1.0 : -1.0) + random.Normal());
+          }
+          rows.SetPopulation(is_p ? Population::kNumerator : Population::kDenominator);
+        };
+        SampleBatch plain, changed;
+        for (size_t i = 0; i < 8000; ++i) append(plain, false);
+        for (size_t i = 0; i < 512; ++i) append(changed, true);
+        auto trainer = MakeTrainer(config);
+        Feed(*trainer, config, plain, 0, plain.size());
+        EXPECT_EQ(trainer->MakeSnapshot()->drift_reports(), 0u)
+            << loss << " seed " << seed << " at row " << trainer->Save().drift.last_report_row;
+        Feed(*trainer, config, changed, 0, changed.size());
+        EXPECT_GE(trainer->MakeSnapshot()->drift_reports(), 1u) << loss << " seed " << seed;
+      }
+    }
+  }
+}
+
 // Rows of three labels, one label after the other.
 SampleBatch Sorted(const SampleBatch& rows) {
   SampleBatch sorted;

@@ -81,7 +81,7 @@ TEST(EveryLoss, DerivativeIsTheSlopeOfTheValue) {
   }
 }
 
-TEST(EveryLoss, IsConvexAndNotNegativeWhereThereIsATarget) {
+TEST(EveryLoss, IsConvexAndItsMisfitIsNotNegative) {
   Random random(kSeed);
   for (const Case& c : AllLosses()) {
     for (int trial = 0; trial < 500; ++trial) {
@@ -96,6 +96,10 @@ TEST(EveryLoss, IsConvexAndNotNegativeWhereThereIsATarget) {
         EXPECT_LE(c.loss->Value(between, target), chord + 1e-12) << c.name << " seed " << kSeed;
         if (HasLabels(c.loss->task()) || c.loss->task() == Task::kRegression) {
           EXPECT_GE(c.loss->Value(between, target), 0) << c.name;
+          EXPECT_EQ(c.loss->Misfit(between, target), c.loss->Value(between, target)) << c.name;
+        }
+        if (c.loss->task() != Task::kNovelty) {
+          EXPECT_GE(c.loss->Misfit(between, target), 0) << c.name;
         }
       }
     }

@@ -89,6 +89,20 @@ TEST(PortableLog1p, IsWithinOneUlp) {
   EXPECT_LE(worst("of -2^(-1074, 0)", [](uint32_t i) { return -std::exp2(Draw(i, -1074, 0)); }), 1);
 }
 
+TEST(PortableSoftplus, IsWithinThreeUlpAndNeverOverflows) {
+  constexpr auto softplus = [](long double x) {
+    return std::max(0.0L, x) + std::log1p(std::exp(-std::abs(x)));
+  };
+  for (const double width : {1e-6, 1.0, 40.0, 700.0}) {
+    const double ulps = WorstUlps(PortableSoftplus, softplus,
+                                  [=](uint32_t i) { return Draw(i, -width, width); });
+    std::printf("softplus on +-%g: %.3f ulp\n", width, ulps);
+    EXPECT_LE(ulps, 3) << width;
+  }
+  EXPECT_EQ(PortableSoftplus(1e300), 1e300);
+  EXPECT_EQ(PortableSoftplus(-1e300), 0);
+}
+
 TEST(PortableMath, HandlesTheEndsOfTheRange) {
   EXPECT_EQ(PortableExp(0.0), 1);
   EXPECT_EQ(PortableExp(-0.0), 1);
