@@ -106,6 +106,13 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (given.dimension != 0) config.dimension = given.dimension;
   if (given.hashed) config.hashed = true;
   if (given.standardize != Standardize::kUnspecified) config.standardize = given.standardize;
+  const auto replace = [](const std::vector<double>& values, std::vector<double>& in) {
+    if (!values.empty()) in = values;
+  };
+  replace(given.input_offsets, config.input_offsets);
+  replace(given.input_scales, config.input_scales);
+  replace(given.target_offsets, config.target_offsets);
+  replace(given.target_scales, config.target_scales);
   if (!given.labels.empty()) config.labels = given.labels;
   if (given.max_labels != 0) config.max_labels = given.max_labels;
   if (given.l2_penalty) config.l2_penalty = given.l2_penalty;
@@ -123,12 +130,8 @@ absl::StatusOr<ModelConfig> MakeConfig(const CreateFlags& flags) {
   if (variance.features != 0) config.variance.features = variance.features;
   if (variance.noise_variance) config.variance.noise_variance = variance.noise_variance;
   if (variance.coverage != 0) config.variance.coverage = variance.coverage;
-  if (!given.candidates.bandwidth_scales.empty()) {
-    config.candidates.bandwidth_scales = given.candidates.bandwidth_scales;
-  }
-  if (!given.candidates.step_constants.empty()) {
-    config.candidates.step_constants = given.candidates.step_constants;
-  }
+  replace(given.candidates.bandwidth_scales, config.candidates.bandwidth_scales);
+  replace(given.candidates.step_constants, config.candidates.step_constants);
   if (given.feature_form != FeatureForm::kUnspecified) config.feature_form = given.feature_form;
   if (given.input_metric != InputMetric::kUnspecified) config.input_metric = given.input_metric;
   if (given.replay.ratio) config.replay.ratio = given.replay.ratio;
@@ -263,6 +266,18 @@ void AddCreate(CLI::App* app, Globals* globals) {
       ->transform(OneOf<Standardize>(
           {{"auto", Standardize::kAuto}, {"on", Standardize::kOn}, {"off", Standardize::kOff}}))
       ->option_text("WHETHER (auto)");
+  const auto add_scales = [command](const char* flag, std::vector<double>* values,
+                                    const char* what) {
+    command->add_option(flag, *values, what)->delimiter(',')->allow_extra_args(false);
+  };
+  add_scales("--input-offsets", &config.input_offsets,
+             "What is taken from each input, separated by commas; default: chosen");
+  add_scales("--input-scales", &config.input_scales,
+             "What each input is then divided by; default: chosen");
+  add_scales("--target-offsets", &config.target_offsets,
+             "What is taken from each target of a regression; default: chosen");
+  add_scales("--target-scales", &config.target_scales,
+             "What each target is then divided by; default: chosen");
   command->add_option("--averaging", config.averaging, "auto, last, polynomial or uniform")
       ->transform(OneOf<Averaging>({{"auto", Averaging::kAuto},
                                     {"last", Averaging::kLast},

@@ -124,6 +124,15 @@ std::string NumbersLine(const std::vector<double>& numbers) {
       numbers, ", ", [](std::string* out, double number) { absl::StrAppend(out, Number(number)); });
 }
 
+// Of many, the first.
+std::string FirstNumbersLine(std::vector<double> numbers) {
+  constexpr size_t kMost = 8;
+  if (numbers.size() <= kMost) return NumbersLine(numbers);
+  const size_t all = numbers.size();
+  numbers.resize(kMost);
+  return absl::StrCat(NumbersLine(numbers), ", ... (", all, " in all; --json shows them)");
+}
+
 std::string ComponentLine(const Component& component) {
   std::vector<std::string> parameters;
   for (const auto& [name, value] : component.parameters) {
@@ -193,6 +202,10 @@ void AddConfig(const ModelConfig& config, Table* table) {
   table->AddCount("dimension", config.dimension);
   if (config.hashed) table->Add("inputs", "hashed");
   table->Add("standardize", StandardizeName(config.standardize));
+  table->Add("input offsets", FirstNumbersLine(config.input_offsets));
+  table->Add("input scales", FirstNumbersLine(config.input_scales));
+  table->Add("target offsets", FirstNumbersLine(config.target_offsets));
+  table->Add("target scales", FirstNumbersLine(config.target_scales));
   table->Add("labels", LabelsLine(config.labels));
   table->AddCount("max labels", config.max_labels);
   if (config.l2_penalty) table->Add("l2 penalty", Number(*config.l2_penalty));
@@ -253,6 +266,8 @@ void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Add("update rule", ComponentLine(resolved.update_rule));
   table->Add("labels", LabelsLine(resolved.labels));
   table->Add("standardized inputs", WithCommas(resolved.standardized_inputs));
+  table->Add("input offsets", FirstNumbersLine(resolved.input_offsets));
+  table->Add("input scales", FirstNumbersLine(resolved.input_scales));
   table->Add("target offset", NumbersLine(resolved.target_offsets));
   table->Add("target scale", NumbersLine(resolved.target_scales));
   if (resolved.loss.name == "novelty") table->Add("threshold", Number(resolved.threshold));

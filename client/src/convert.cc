@@ -1,10 +1,6 @@
 #include "client/src/convert.h"
 
-#include <cmath>
-#include <utility>
-
 #include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
 
 namespace kernelstream::client {
 namespace {
@@ -40,6 +36,14 @@ void Fill(const Component& from, v1::Component* to) {
     added->set_weight(term.weight);
     Fill(term.component, added->mutable_component());
   }
+}
+
+// A repeated field and a vector, either way.
+void Copy(const std::vector<double>& from, google::protobuf::RepeatedField<double>* to) {
+  to->Add(from.begin(), from.end());
+}
+void Copy(const google::protobuf::RepeatedField<double>& from, std::vector<double>* to) {
+  to->assign(from.begin(), from.end());
 }
 
 bool IsEmpty(const Component& component) {
@@ -106,10 +110,12 @@ void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
                                                from.update_rule.parameters.end());
   for (const std::string& label : from.labels) to->add_labels(label);
   to->set_standardized_inputs(from.standardized_inputs);
+  Copy(from.input_offsets, to->mutable_input_offsets());
+  Copy(from.input_scales, to->mutable_input_scales());
   to->set_target_offset(from.target_offset);
   to->set_target_scale(from.target_scale);
-  to->mutable_target_offsets()->Add(from.target_offsets.begin(), from.target_offsets.end());
-  to->mutable_target_scales()->Add(from.target_scales.begin(), from.target_scales.end());
+  Copy(from.target_offsets, to->mutable_target_offsets());
+  Copy(from.target_scales, to->mutable_target_scales());
   to->set_threshold(from.threshold);
   to->set_max_features(from.max_features);
   to->set_batch_rows(from.batch_rows);
@@ -142,10 +148,12 @@ ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
   to.update_rule = MakeComponent(from.update_rule(), from.update_rule_parameters());
   to.labels.assign(from.labels().begin(), from.labels().end());
   to.standardized_inputs = from.standardized_inputs();
+  Copy(from.input_offsets(), &to.input_offsets);
+  Copy(from.input_scales(), &to.input_scales);
   to.target_offset = from.target_offset();
   to.target_scale = from.target_scale();
-  to.target_offsets.assign(from.target_offsets().begin(), from.target_offsets().end());
-  to.target_scales.assign(from.target_scales().begin(), from.target_scales().end());
+  Copy(from.target_offsets(), &to.target_offsets);
+  Copy(from.target_scales(), &to.target_scales);
   to.threshold = from.threshold();
   to.max_features = from.max_features();
   to.batch_rows = from.batch_rows();
@@ -225,61 +233,6 @@ Metrics FromProto(const v1::Metrics& from) {
           .rows = from.rows()};
 }
 
-std::vector<Prediction> FromProto(google::protobuf::RepeatedPtrField<v1::Prediction>* from) {
-  std::vector<Prediction> to;
-  to.reserve(from->size());
-  for (v1::Prediction& prediction : *from) {
-    Prediction& added = to.emplace_back();
-    added.scores.assign(prediction.scores().begin(), prediction.scores().end());
-    added.label = std::move(*prediction.mutable_label());
-    for (v1::ClassProbability& probability : *prediction.mutable_probabilities()) {
-      added.probabilities.push_back(
-          {.label = std::move(*probability.mutable_label()), .value = probability.value()});
-    }
-    added.value = prediction.value();
-    added.values.assign(prediction.values().begin(), prediction.values().end());
-    if (prediction.has_variance()) added.variance = prediction.variance();
-    if (prediction.has_interval()) {
-      added.interval = {.low = prediction.interval().low(), .high = prediction.interval().high()};
-    }
-  }
-  return to;
-}
-
-template <typename Response>
-PredictResult StepOf(const Response& from) {
-  PredictResult to;
-  to.step = from.step();
-  to.sequence = from.sequence();
-  to.num_features = from.num_features();
-  to.model_uid = from.model_uid();
-  return to;
-}
-
-bool ColumnsFit(const v1::PredictionMatrix& matrix) {
-  const auto rows = static_cast<int64_t>(matrix.rows());
-  if (rows == 0) return false;
-  for (const int size : {matrix.scores_size(), matrix.probabilities_size(), matrix.values_size()}) {
-    if (size % rows != 0) return false;
-  }
-  for (const int size : {matrix.label_indices_size(), matrix.variances_size(),
-                         matrix.interval_lows_size(), matrix.interval_highs_size()}) {
-    if (size != 0 && size != rows) return false;
-  }
-  for (const uint32_t index : matrix.label_indices()) {
-    if (index >= static_cast<uint32_t>(matrix.labels_size())) return false;
-  }
-  return matrix.probabilities_size() / rows <= matrix.labels_size() &&
-         matrix.interval_lows_size() == matrix.interval_highs_size();
-}
-
-// Row i of a column with any number of values per row.
-void AssignRow(const google::protobuf::RepeatedField<double>& column, size_t i, size_t rows,
-               std::vector<double>* out) {
-  const size_t width = static_cast<size_t>(column.size()) / rows;
-  out->assign(column.data() + i * width, column.data() + (i + 1) * width);
-}
-
 }  // namespace
 
 v1::AckLevel ToProto(AckLevel ack) { return static_cast<v1::AckLevel>(ack); }
@@ -289,11 +242,16 @@ v1::ModelConfig ToProto(const ModelConfig& from) {
   if (!IsEmpty(from.loss)) Fill(from.loss, to.mutable_loss());
   if (!IsEmpty(from.kernel)) Fill(from.kernel, to.mutable_kernel());
   if (!IsEmpty(from.update_rule)) Fill(from.update_rule, to.mutable_update_rule());
-  if (from.dimension != 0 || from.hashed || from.standardize != Standardize::kUnspecified) {
+  if (from.dimension != 0 || from.hashed || from.standardize != Standardize::kUnspecified ||
+      !from.input_offsets.empty() || !from.input_scales.empty()) {
     to.mutable_input()->set_dimension(from.dimension);
     to.mutable_input()->set_hashed(from.hashed);
     to.mutable_input()->set_standardize(static_cast<v1::Standardize>(from.standardize));
+    Copy(from.input_offsets, to.mutable_input()->mutable_offsets());
+    Copy(from.input_scales, to.mutable_input()->mutable_scales());
   }
+  Copy(from.target_offsets, to.mutable_target_offsets());
+  Copy(from.target_scales, to.mutable_target_scales());
   for (const std::string& label : from.labels) to.add_labels(label);
   to.set_max_labels(from.max_labels);
   if (from.l2_penalty) to.set_l2_penalty(*from.l2_penalty);
@@ -334,6 +292,10 @@ ModelConfig FromProto(const v1::ModelConfig& from) {
   to.dimension = from.input().dimension();
   to.hashed = from.input().hashed();
   to.standardize = static_cast<Standardize>(from.input().standardize());
+  Copy(from.input().offsets(), &to.input_offsets);
+  Copy(from.input().scales(), &to.input_scales);
+  Copy(from.target_offsets(), &to.target_offsets);
+  Copy(from.target_scales(), &to.target_scales);
   to.labels.assign(from.labels().begin(), from.labels().end());
   to.max_labels = from.max_labels();
   if (from.has_l2_penalty()) to.l2_penalty = from.l2_penalty();
@@ -475,70 +437,6 @@ ComponentInfo FromProto(const v1::ComponentInfo& from) {
     added.min = parameter.min();
     added.max = parameter.max();
     if (parameter.has_default_value()) added.default_value = parameter.default_value();
-  }
-  return to;
-}
-
-v1::Prediction ToProto(const Prediction& from) {
-  v1::Prediction to;
-  to.mutable_scores()->Add(from.scores.begin(), from.scores.end());
-  to.set_label(from.label);
-  for (const ClassProbability& probability : from.probabilities) {
-    v1::ClassProbability* added = to.add_probabilities();
-    added->set_label(probability.label);
-    added->set_value(probability.value);
-  }
-  to.set_value(from.value);
-  to.mutable_values()->Add(from.values.begin(), from.values.end());
-  if (from.variance) to.set_variance(*from.variance);
-  if (from.interval) {
-    to.mutable_interval()->set_low(from.interval->low);
-    to.mutable_interval()->set_high(from.interval->high);
-  }
-  return to;
-}
-
-PredictResult FromProto(v1::PredictResponse from) {
-  PredictResult to = StepOf(from);
-  to.predictions = FromProto(from.mutable_predictions());
-  return to;
-}
-
-absl::StatusOr<PredictResult> FromProto(v1::StreamPredictResponse from) {
-  PredictResult to = StepOf(from);
-  if (!from.has_matrix()) {
-    to.predictions = FromProto(from.mutable_predictions());
-    return to;
-  }
-  const v1::PredictionMatrix& matrix = from.matrix();
-  if (!ColumnsFit(matrix)) {
-    return absl::DataLossError(
-        absl::StrCat("the columns of an answer do not have ", matrix.rows(),
-                     " rows each; check that what answers is a kernelstream server"));
-  }
-  to.predictions.resize(matrix.rows());
-  for (size_t i = 0; i < to.predictions.size(); ++i) {
-    Prediction& row = to.predictions[i];
-    const auto at = static_cast<int>(i);
-    AssignRow(matrix.scores(), i, matrix.rows(), &row.scores);
-    AssignRow(matrix.values(), i, matrix.rows(), &row.values);
-    // As Prediction.value and .values on the wire: several targets only.
-    if (!row.values.empty()) row.value = row.values[0];
-    if (row.values.size() == 1) row.values.clear();
-    if (!matrix.label_indices().empty()) {
-      row.label = matrix.labels(static_cast<int>(matrix.label_indices(at)));
-    }
-    const int labels = matrix.probabilities_size() / static_cast<int>(matrix.rows());
-    for (int k = 0; k < labels; ++k) {
-      row.probabilities.push_back(
-          {.label = matrix.labels(k), .value = matrix.probabilities(at * labels + k)});
-    }
-    if (!matrix.variances().empty() && !std::isnan(matrix.variances(at))) {
-      row.variance = matrix.variances(at);
-    }
-    if (!matrix.interval_lows().empty() && !std::isnan(matrix.interval_lows(at))) {
-      row.interval = {.low = matrix.interval_lows(at), .high = matrix.interval_highs(at)};
-    }
   }
   return to;
 }

@@ -237,6 +237,68 @@ absl::Status CompleteVariance(Task task, const Kernel& kernel, ModelConfig& conf
   return absl::OkStatus();
 }
 
+// field_prefix: of "offsets" and "scales".
+absl::Status CompleteGiven(absl::string_view field_prefix, GivenScales& given) {
+  if (given.offsets.empty()) given.offsets.assign(given.scales.size(), 0);
+  if (given.scales.empty()) given.scales.assign(given.offsets.size(), 1);
+  const std::string scales = absl::StrCat(field_prefix, "scales"),
+                    offsets = absl::StrCat(field_prefix, "offsets");
+  if (given.offsets.size() != given.scales.size()) {
+    return InvalidField(
+        scales, absl::StrCat(scales, " has ", given.scales.size(), " values and ", offsets, " ",
+                             given.offsets.size(), "; send as many of both, or leave one out"));
+  }
+  for (size_t i = 0; i < given.scales.size(); ++i) {
+    absl::Status status =
+        CheckRange(absl::StrCat(offsets, "[", i, "]"), given.offsets[i], -1e30, 1e30);
+    status.Update(CheckRange(absl::StrCat(scales, "[", i, "]"), given.scales[i], 1e-30, 1e30));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompleteScales(Task task, ModelConfig& config) {
+  absl::Status status = CompleteGiven("input.", config.input_scales);
+  status.Update(CompleteGiven("target_", config.target_scales));
+  if (!status.ok()) return status;
+  if (const size_t targets = config.target_scales.scales.size(); targets != 0) {
+    if (task != Task::kRegression) {
+      return InvalidField("target_scales",
+                          absl::StrCat("loss \"", config.loss.name,
+                                       "\" is no regression and its targets have no scale; leave "
+                                       "target_scales and target_offsets out"));
+    }
+    const size_t most = config.variance.method == VarianceMethod::kNone ? kMaxTargets : 1;
+    if (targets > most) {
+      return InvalidField(
+          "target_scales",
+          absl::StrCat("target_scales has ", targets, " values; expected one per target, at most ",
+                       most, most == 1 ? " with a variance method" : ""));
+    }
+  }
+  const size_t inputs = config.input_scales.scales.size();
+  if (inputs == 0) return absl::OkStatus();
+  if (config.standardize == Standardize::kOff) {
+    return InvalidField("input.standardize",
+                        "input.scales or input.offsets say how inputs are standardized, and "
+                        "standardize is OFF; leave one of them out");
+  }
+  config.standardize = Standardize::kOn;
+  if (config.hashed) return absl::OkStatus();  // refused below
+  if (inputs > kMaxInputDimension) {
+    return InvalidField("input.scales", absl::StrCat("input.scales has ", inputs,
+                                                     " values; expected one per input, at most ",
+                                                     kMaxInputDimension));
+  }
+  if (config.dimension == 0) config.dimension = static_cast<uint32_t>(inputs);
+  if (config.dimension != inputs) {
+    return InvalidField("input.scales",
+                        absl::StrCat("input.scales has ", inputs,
+                                     " values; expected input.dimension, ", config.dimension));
+  }
+  return absl::OkStatus();
+}
+
 // Indices without a bound leave no room for what is kept per input.
 absl::Status CompleteHashed(ModelConfig& config) {
   if (!config.hashed) return absl::OkStatus();
@@ -245,7 +307,8 @@ absl::Status CompleteHashed(ModelConfig& config) {
   };
   if (config.dimension != 0) return refused("input.dimension", "there is no dimension");
   if (config.standardize == Standardize::kOn) {
-    return refused("standardize", "inputs are used as they come");
+    return refused(config.input_scales.empty() ? "input.standardize" : "input.scales",
+                   "inputs are used as they come");
   }
   if (config.input_metric != InputMetric::kAuto && config.input_metric != InputMetric::kOff) {
     return refused("input_metric", "no metric is learned");
@@ -431,6 +494,7 @@ absl::Status CompleteConfig(ModelConfig& config) {
   auto kernel = CompleteKernel(config.kernel);
   if (!kernel.ok()) return kernel.status();
   config.kernel = *std::move(kernel);
+  if (absl::Status s = CompleteScales((*loss)->task(), config); !s.ok()) return s;
   // What is asked of it below does not depend on what is chosen from the data.
   const auto unit_kernel = MakeUnitKernel(config.kernel);
   if (!unit_kernel.ok()) return unit_kernel.status();
@@ -446,10 +510,10 @@ absl::Status CompleteConfig(ModelConfig& config) {
     if (!status.ok()) return PrefixField("input.dimension", status);
   }
   if (config.standardize == Standardize::kOn && !(*unit_kernel)->takes_any_input()) {
-    return InvalidField("standardize",
+    return InvalidField(config.input_scales.empty() ? "input.standardize" : "input.scales",
                         absl::StrCat("kernel \"", config.kernel.name,
                                      "\" takes counts or shares, whose zero has a meaning: they "
-                                     "cannot be standardized; leave standardize out"));
+                                     "cannot be standardized; leave it out"));
   }
   if (absl::Status s = CompleteHashed(config); !s.ok()) return s;
   const bool chooses_penalty = !config.l2_penalty.has_value();

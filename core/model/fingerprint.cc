@@ -103,7 +103,13 @@ void Add(Digest128& digest, const ModelConfig& config) {
   digest.AddU64(static_cast<uint64_t>(config.replay.order));
   digest.AddU64(config.memory_mib);
   if (config.hashed) digest.AddU64(1);
-  // Older configs, which have none, keep their fingerprints.
+  // Older configs, which have none of these, keep their fingerprints.
+  for (const GivenScales* given : {&config.input_scales, &config.target_scales}) {
+    if (given->empty()) continue;
+    digest.AddU64(given == &config.input_scales ? 2 : 3);
+    Add(digest, given->offsets);
+    Add(digest, given->scales);
+  }
   if (config.feature_form != CosineForm::kSingle) {
     digest.AddU64(static_cast<uint64_t>(config.feature_form));
   }

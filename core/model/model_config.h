@@ -38,6 +38,7 @@ inline constexpr uint32_t kMaxReplayRatio = 16;
 inline constexpr uint32_t kMaxVarianceFeatures = 2048;
 inline constexpr uint32_t kMaxTestPoints = 256;
 inline constexpr uint32_t kMaxWarmupRows = 4096;
+inline constexpr size_t kMaxTargets = 256;  // of a row
 inline constexpr size_t kMaxLabelBytes = 256;
 
 // Learners that race on one stream of frequencies: every bandwidth with every step constant.
@@ -83,6 +84,15 @@ struct VarianceConfig {
   bool operator==(const VarianceConfig&) const = default;
 };
 
+// value -> (value - offset) / scale, one each per value; both empty: chosen from the data. Offsets
+// in +-1e30, scales from 1e-30 to 1e30.
+struct GivenScales {
+  std::vector<double> offsets, scales;
+
+  bool empty() const { return offsets.empty() && scales.empty(); }
+  bool operator==(const GivenScales&) const = default;
+};
+
 // 0 and empty mean "the default"; CompleteConfig writes the defaults in.
 struct ModelConfig {
   ComponentConfig loss;
@@ -90,6 +100,8 @@ struct ModelConfig {
   uint32_t dimension = 0;  // stays 0: taken from the first row
   bool hashed = false;     // no dimension: any index below 2^64
   Standardize standardize = Standardize::kAuto;
+  GivenScales input_scales;   // as many as inputs, which are standardised then
+  GivenScales target_scales;  // regression: as many as targets
   std::vector<std::string> labels;
   uint32_t max_labels = 0;  // default 1000
   std::optional<double> l2_penalty;

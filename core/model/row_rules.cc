@@ -14,7 +14,6 @@ namespace {
 constexpr float kLargestInput = 1e30f;
 constexpr float kLargestWeight = 1e6f;
 constexpr double kFarthestTargetDeviations = 1e4;
-constexpr size_t kMaxTargets = 256;
 
 }  // namespace
 
@@ -30,6 +29,10 @@ absl::StatusOr<std::unique_ptr<const RowRules>> RowRules::Create(const ModelConf
   rules->kernel_ = *std::move(made_kernel);
   rules->hashed_ = config.hashed;
   rules->variance_ = config.variance.method != VarianceMethod::kNone;
+  const GivenScales& given = config.target_scales;
+  for (size_t k = 0; k < given.scales.size(); ++k) {
+    rules->given_scales_.push_back({given.offsets[k], given.scales[k]});
+  }
   rules->sampler_ = FindSampler(config.sampler);
   if (rules->sampler_ == nullptr) {
     return InvalidField("sampler",
@@ -216,11 +219,16 @@ absl::Status RowRules::CheckNumbers(absl::string_view model, const TargetView& t
                             " targets; a model with a variance method takes 1. Send one, or create "
                             "the model without variance, or one model for each target"));
   }
+  const bool given = !given_scales_.empty();
+  if (given) targets = static_cast<uint32_t>(given_scales_.size());
   if (targets != 0 && values.size() != targets) {
     return InvalidField(
-        whole, absl::StrCat("model \"", model, "\": the row has ", values.size(),
-                            " targets; the model's first row had ", targets, ". Send ", targets));
+        whole,
+        absl::StrCat("model \"", model, "\": the row has ", values.size(), " targets; ",
+                     given ? "its config has target_scales for " : "the model's first row had ",
+                     targets, ". Send ", targets));
   }
+  if (given) scales = given_scales_;
   for (size_t k = 0; k < values.size(); ++k) {
     const std::string field = vector ? absl::StrCat("vector.values[", k, "]") : "value";
     if (absl::Status status = loss_->CheckTarget(values[k]); !status.ok()) {
@@ -229,11 +237,13 @@ absl::Status RowRules::CheckNumbers(absl::string_view model, const TargetView& t
     if (k >= scales.size()) continue;
     const auto [offset, scale] = scales[k];
     if (!(std::abs(values[k] - offset) > kFarthestTargetDeviations * scale)) continue;
-    return InvalidField(
-        field,
-        absl::StrCat("model \"", model, "\": target ", values[k], " is more than ",
-                     kFarthestTargetDeviations, " standard deviations (", scale,
-                     ") away from the mean of the warm-up rows (", offset, "). Check its unit"));
+    return InvalidField(field,
+                        absl::StrCat("model \"", model, "\": target ", values[k], " is more than ",
+                                     kFarthestTargetDeviations,
+                                     given ? " target_scales (" : " standard deviations (", scale,
+                                     given ? ") away from its target_offset ("
+                                           : ") away from the mean of the warm-up rows (",
+                                     offset, "). Check its unit"));
   }
   return absl::OkStatus();
 }

@@ -54,9 +54,10 @@ class RowRules {
   // not learned from would be a surprise), a population for kDensityRatio; label not empty, UTF-8
   // and short; 1 to 256 values; weight in (0, 1e6]. Paths "value", "vector", "vector.values[2]",
   // "label", "population", "weight". Regression: `targets`, how many the model's first row had, or
-  // 0 (the caller keeps it; 1 where the config has a variance method); `scales`, one per target
-  // once the model knows them, else empty: values further than 1e4 deviations away are refused.
-  // (Those further than 30 away are learned as if they were 30 away.)
+  // 0 (the caller keeps it; 1 where the config has a variance method, and as many as target_scales
+  // where it has those); `scales`, one per target once the model knows them, else empty: values
+  // further than 1e4 deviations away are refused. (Those further than 30 away are learned as if
+  // they were 30 away.)
   absl::Status CheckTarget(absl::string_view model, const TargetView& target, float weight,
                            uint32_t targets, std::span<const TargetScaling> scales) const;
   // Values of a regression's target: 1, or those of the vector. 0 for other targets.
@@ -81,6 +82,7 @@ class RowRules {
   std::shared_ptr<const Kernel> kernel_;
   bool hashed_ = false;
   bool variance_ = false;  // the config has a variance method
+  std::vector<TargetScaling> given_scales_;
   const SamplerEntry* sampler_ = nullptr;
   size_t max_inputs_ = 0;  // that the sampler takes
 };

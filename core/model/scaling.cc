@@ -47,6 +47,12 @@ Moments MomentsOf(const std::vector<T>& values) {
   return moments;
 }
 
+std::vector<float> InverseOf(std::span<const double> scales) {
+  std::vector<float> inverse;
+  for (const double scale : scales) inverse.push_back(static_cast<float>(1 / scale));
+  return inverse;
+}
+
 }  // namespace
 
 InputScaling::InputScaling(std::vector<float> shift, std::vector<float> inverse_scale)
@@ -54,6 +60,19 @@ InputScaling::InputScaling(std::vector<float> shift, std::vector<float> inverse_
   for (size_t j = 0; j < shift_.size(); ++j) {
     if (shift_[j] != 0 || inverse_scale_[j] != 1) ++num_standardized_;
   }
+}
+
+InputScaling::InputScaling(const GivenScales& given)
+    : InputScaling(std::vector<float>(given.offsets.begin(), given.offsets.end()),
+                   InverseOf(given.scales)) {}
+
+GivenScales InputScaling::AsGiven() const {
+  GivenScales given;
+  if (num_standardized_ == 0) return given;
+  given.offsets.assign(shift_.begin(), shift_.end());
+  // In float64, so that the inverse of the inverse rounds to what it was.
+  for (const float inverse : inverse_scale_) given.scales.push_back(1 / double{inverse});
+  return given;
 }
 
 InputScaling InputScaling::FromRows(ConstMatrixView rows) {

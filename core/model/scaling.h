@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/matrix_view.h"
+#include "core/model/model_config.h"
 #include "core/model/sample_batch.h"
 
 namespace kernelstream {
@@ -36,6 +37,8 @@ class InputScaling {
   // negative and at least half of the columns that vary reach half of the largest value of all.
   // Scaling such columns one by one would blow up the rare ones; they are best left as they come.
   static bool ShareOneUnit(ConstMatrixView rows);
+  // As given, complete; used in float32.
+  explicit InputScaling(const GivenScales& given);
   // From saved vectors.
   InputScaling(std::vector<float> shift, std::vector<float> inverse_scale);
 
@@ -46,6 +49,8 @@ class InputScaling {
   const std::vector<float>& inverse_scale() const { return inverse_scale_; }
   // Columns that are changed.
   uint32_t num_standardized() const { return num_standardized_; }
+  // What would give the same scaling; empty if no column is changed.
+  GivenScales AsGiven() const;
 
  private:
   std::vector<float> shift_, inverse_scale_;

@@ -130,6 +130,8 @@ class Snapshot final : public RefCounted {
   const std::vector<ModelWarning>& warnings() const { return warnings_; }
   // Times drift was reported since the model was created.
   uint64_t drift_reports() const { return drift_reports_; }
+  // Of inputs; none before the warm-up has ended.
+  const InputScaling& scaling() const { return *scaling_; }
   // Digest of config and the trainer's coefficients (all of them, not only the served ones).
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
   // Loss and target units, for evaluation of labelled rows.

@@ -258,8 +258,10 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
+      const GivenScales& given = config_.target_scales;
       const TargetScaling target =
-          TargetScaling::FromTargets(TargetColumn(rows, k), loss_->is_robust());
+          given.empty() ? TargetScaling::FromTargets(TargetColumn(rows, k), loss_->is_robust())
+                        : TargetScaling{given.offsets[k], given.scales[k]};
       state_.target_offsets.push_back(target.offset);
       state_.target_scales.push_back(target.scale);
     }
@@ -277,7 +279,9 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
       config_.standardize == Standardize::kOn ||
       (config_.standardize == Standardize::kAuto &&
        (*MakeUnitKernel(config_.kernel))->takes_any_input() && !InputScaling::ShareOneUnit(x));
-  const InputScaling scaling = standardize ? InputScaling::FromRows(x) : InputScaling();
+  const InputScaling scaling = !standardize                   ? InputScaling()
+                               : config_.input_scales.empty() ? InputScaling::FromRows(x)
+                                                              : InputScaling(config_.input_scales);
   state_.input_shift = scaling.shift();
   state_.input_inverse_scale = scaling.inverse_scale();
   for (size_t i = 0; i < rows.size(); ++i) {

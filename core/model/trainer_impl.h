@@ -256,8 +256,6 @@ class Trainer::Impl {
   double BestLoss(const CandidateState& candidate) const;
   // The largest BestLoss of the `count` best of those that `of` names; 0 if it names none.
   double LossOfBest(size_t count, CandidateFilter of) const;
-  // Who has a larger BestLoss does not learn replayed rows.
-  double ReplayedLoss() const;
   void AddCandidates(const GenerationState& generation, std::span<const double> scales,
                      std::span<const double> step_constants);
   void KeepCandidates(CandidateFilter keep);

@@ -27,9 +27,6 @@ constexpr double kSmallestNewStepConstant = 0.01;
 // Older candidates that race a new generation, and new ones that learn its rows more than once.
 constexpr size_t kOldRacers = 3;
 constexpr size_t kNewReplaying = 3;
-// Candidates that learn replayed rows once the race has thinned out. With all of them
-// the same errors take half as long again.
-constexpr size_t kReplaying = 6;
 // The generation without a metric stays until its best loss is this much worse, after this many
 // rows.
 constexpr double kClearlyBeaten = 1.1;
@@ -49,11 +46,6 @@ double Trainer::Impl::LossOfBest(size_t count, CandidateFilter of) const {
   }
   std::sort(losses.begin(), losses.end());
   return losses.empty() ? 0 : losses[std::min(count, losses.size()) - 1];
-}
-
-double Trainer::Impl::ReplayedLoss() const {
-  if (!state_.pruned) return std::numeric_limits<double>::infinity();
-  return LossOfBest(kReplaying, [](const CandidateState& c) { return c.replays; });
 }
 
 Trainer::Impl::Choice Trainer::Impl::ServedChoice() const {

@@ -37,7 +37,7 @@ constexpr double kOldLossesAfterDrift = 0.05;
 constexpr uint64_t kRowsToNewMetric = 4096;
 
 // The shadow that does not replay has to be this much better before the reservoir is emptied.
-constexpr double kFlushRatio = 0.9;
+constexpr double kFlushRatio = 0.95;
 
 // Sets the average to the last coefficients.
 void RestartAverage(CandidateState& c) {
@@ -55,7 +55,8 @@ absl::Status Trainer::Impl::NoteTargetSize(const TargetView& target) {
   if (loss_->task() != Task::kRegression) return absl::OkStatus();
   const size_t values = target.kind == TargetKind::kVector ? target.values.size() : 1;
   if (state_.rows_learned == state_.rows_skipped && !state_.warm && state_.waiting.empty()) {
-    state_.num_outputs = static_cast<uint32_t>(values);  // the first row decides
+    const size_t given = config_.target_scales.scales.size();
+    state_.num_outputs = static_cast<uint32_t>(given != 0 ? given : values);  // the first row's
   }
   if (values == state_.num_outputs) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -409,12 +410,11 @@ void Trainer::Impl::Replay(size_t rows) {
   const auto count = static_cast<size_t>(fade * *config_.replay.ratio * static_cast<double>(rows));
   SampleBatch old;
   reservoir_.Draw(count, old);
-  const double limit = ReplayedLoss();
   for (size_t i = 0; i < old.size(); i += BlockRows()) {
     Work work;
     Update(
         old, i, std::min(BlockRows(), old.size() - i), Rows::kReplayed,
-        [&](const CandidateState& c) { return c.replays && BestLoss(c) <= limit; }, work);
+        [](const CandidateState& c) { return c.replays; }, work);
     if (variance_ != nullptr && variance_->learns_again() && !work.rows.empty()) {
       variance_->LearnAgain(TakeVarianceInputs(work).view(), work.x.rows);
     }

@@ -41,7 +41,7 @@ void Create(const ServiceContext& context, const v1::CreateModelRequest& request
   if (!created.ok()) return reply.Error(CreateError(created.status(), request.name()));
   v1::CreateModelResponse response;
   response.set_created(created->created);
-  ModelToWire(*created->model, response.mutable_model());
+  ModelToWire(*created->model, ModelDetail::kAll, response.mutable_model());
   reply.Ok(response);
 }
 
@@ -82,7 +82,7 @@ grpc::ServerUnaryReactor* ModelServiceImpl::GetModel(grpc::CallbackServerContext
     const auto model = FindModel(context_, "name", request.name());
     if (model.ok()) {
       v1::GetModelResponse answer;
-      ModelToWire(**model, answer.mutable_model());
+      ModelToWire(**model, ModelDetail::kAll, answer.mutable_model());
       reply.Ok(answer);
       return reply.reactor();
     }
@@ -119,7 +119,7 @@ grpc::ServerUnaryReactor* ModelServiceImpl::ListModels(grpc::CallbackServerConte
           absl::WebSafeBase64Escape(answer.models(answer.models_size() - 1).name()));
       break;
     }
-    ModelToWire(*model, answer.add_models());
+    ModelToWire(*model, ModelDetail::kListed, answer.add_models());
   }
   reply.Ok(answer);
   return reply.reactor();

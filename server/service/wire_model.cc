@@ -239,7 +239,14 @@ void ResolvedVarianceToWire(const VarianceReport& report, v1::ResolvedVariance* 
   wire->set_serves_mean(report.serves_mean);
 }
 
-void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::ResolvedConfig* wire) {
+void GivenToWire(const GivenScales& given, google::protobuf::RepeatedField<double>* offsets,
+                 google::protobuf::RepeatedField<double>* scales) {
+  offsets->Add(given.offsets.begin(), given.offsets.end());
+  scales->Add(given.scales.begin(), given.scales.end());
+}
+
+void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, ModelDetail detail,
+                    v1::ResolvedConfig* wire) {
   const ResolvedConfig& resolved = snapshot.resolved();
   wire->set_dimension(resolved.dimension);
   wire->set_kernel(config.kernel.name);
@@ -253,6 +260,11 @@ void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, v1::Res
                                                  resolved.rule_parameters.end());
   for (const std::string& label : snapshot.labels()) wire->add_labels(label);
   wire->set_standardized_inputs(resolved.standardized_inputs);
+  if (detail == ModelDetail::kAll) {
+    const GivenScales& given = config.input_scales;
+    GivenToWire(given.empty() ? snapshot.scaling().AsGiven() : given, wire->mutable_input_offsets(),
+                wire->mutable_input_scales());
+  }
   wire->set_target_offset(resolved.target_offset);
   wire->set_target_scale(resolved.target_scale);
   wire->set_max_features(MaxFeaturesToWire(config));
@@ -347,6 +359,11 @@ absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire) {
     default:
       return UnknownValue("input.standardize", wire.input().standardize());
   }
+  const auto given = [](const auto& offsets, const auto& scales) {
+    return GivenScales{{offsets.begin(), offsets.end()}, {scales.begin(), scales.end()}};
+  };
+  config.input_scales = given(wire.input().offsets(), wire.input().scales());
+  config.target_scales = given(wire.target_offsets(), wire.target_scales());
   config.labels.assign(wire.labels().begin(), wire.labels().end());
   config.max_labels = wire.max_labels();
   if (wire.has_l2_penalty()) config.l2_penalty = wire.l2_penalty();
@@ -421,6 +438,9 @@ void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire) {
       wire->mutable_input()->set_standardize(v1::STANDARDIZE_OFF);
       break;
   }
+  GivenToWire(config.input_scales, wire->mutable_input()->mutable_offsets(),
+              wire->mutable_input()->mutable_scales());
+  GivenToWire(config.target_scales, wire->mutable_target_offsets(), wire->mutable_target_scales());
   for (const std::string& label : config.labels) wire->add_labels(label);
   wire->set_max_labels(config.max_labels);
   if (config.l2_penalty.has_value()) wire->set_l2_penalty(*config.l2_penalty);
@@ -466,10 +486,14 @@ void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* w
   MetricsToWire(metrics.recent, wire->mutable_recent());
 }
 
-void ModelToWire(const HostedModel& model, v1::Model* wire) {
+void ModelToWire(const HostedModel& model, ModelDetail detail, v1::Model* wire) {
   wire->set_name(model.name());
   wire->set_uid(UidText(model.uid()));
   ConfigToWire(model.config(), wire->mutable_config());
+  if (detail == ModelDetail::kListed) {
+    wire->mutable_config()->mutable_input()->clear_offsets();
+    wire->mutable_config()->mutable_input()->clear_scales();
+  }
   const int64_t nanos = absl::ToUnixNanos(model.create_time());
   wire->mutable_create_time()->set_seconds(nanos / 1'000'000'000);
   wire->mutable_create_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
@@ -503,7 +527,7 @@ void ModelToWire(const HostedModel& model, v1::Model* wire) {
                   state->mutable_validation()->mutable_total()->mutable_classes());
   }
   if (snapshot.phase() != ModelPhase::kWarmingUp) {
-    ResolvedToWire(model.config(), snapshot, state->mutable_resolved());
+    ResolvedToWire(model.config(), snapshot, detail, state->mutable_resolved());
   }
 }
 

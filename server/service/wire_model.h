@@ -15,12 +15,15 @@
 
 namespace kernelstream::server {
 
+// kListed: without what grows with the inputs.
+enum class ModelDetail { kAll, kListed };
+
 // INVALID_ARGUMENT (path relative to the config): an unknown enum value, a duration that is none.
 // Everything else is checked by CompleteConfig.
 absl::StatusOr<ModelConfig> ConfigFromWire(const v1::ModelConfig& wire);
 void ConfigToWire(const ModelConfig& config, v1::ModelConfig* wire);
 
-void ModelToWire(const HostedModel& model, v1::Model* wire);
+void ModelToWire(const HostedModel& model, ModelDetail detail, v1::Model* wire);
 // What an ack takes: without `total` and without classes.
 void ValidationToWire(const ValidationMetrics& metrics, v1::ValidationMetrics* wire);
 // labels: in the order of the outputs.

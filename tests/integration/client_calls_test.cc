@@ -52,6 +52,10 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   config.update_rule = {.name = "newest_block", .parameters = {{"theta", 2}}, .terms = {}};
   config.dimension = 7;
   config.standardize = Standardize::kOff;
+  config.input_offsets = {1, 2};
+  config.input_scales = {3, 4};
+  config.target_offsets = {5};
+  config.target_scales = {6};
   config.labels = {"no", "yes"};
   config.max_labels = 10;
   config.l2_penalty = 0;
@@ -86,6 +90,10 @@ TEST_F(ClientTest, ConfigComesBackAsItWasGiven) {
   EXPECT_EQ(back.update_rule.name, "newest_block");
   EXPECT_EQ(back.dimension, 7u);
   EXPECT_EQ(back.standardize, Standardize::kOff);
+  EXPECT_THAT(back.input_offsets, ElementsAre(1, 2));
+  EXPECT_THAT(back.input_scales, ElementsAre(3, 4));
+  EXPECT_THAT(back.target_offsets, ElementsAre(5));
+  EXPECT_THAT(back.target_scales, ElementsAre(6));
   EXPECT_THAT(back.labels, ElementsAre("no", "yes"));
   EXPECT_EQ(back.max_labels, 10u);
   EXPECT_EQ(back.l2_penalty, 0.0);

@@ -76,17 +76,22 @@ TEST_F(CommandLine, CreatesListsDescribesAndDeletes) {
       "--max-batch-delay 20ms --labels no,yes --standardize off --averaging last --warmup-rows 3 "
       "--when-full freeze --l2-penalty 0.001 --update-rule newest_block --rule-set theta=2 "
       "--bandwidth-scales 0.5,1 --input-metric off --replay 2 --replay-rows 500 "
-      "--replay-order ordered --memory-mib 64");
+      "--replay-order ordered --memory-mib 64 --input-offsets 1,2 --input-scales 3,4.5 "
+      "--target-offsets 7 --target-scales 8.25");
   EXPECT_EQ(run.exit_status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("created model m"));
   EXPECT_THAT(Run("list").out, StartsWith("m  WARMING_UP"));
   run = Run("describe m");
   for (const char* part :
        {"gaussian bandwidth=0.5", "no, yes", "newest_block theta=2", "20ms", "freeze", "0.5, 1",
+        "input offsets          1, 2\n", "input scales           3, 4.5\n",
+        "target offsets         7\n", "target scales          8.25\n",
         "2 per new row, of 500 rows, ordered", "WARMING_UP", "fingerprint", "2023-11-14"}) {
     EXPECT_THAT(run.out, HasSubstr(part));
   }
-  EXPECT_THAT(Run("describe m --json").out, HasSubstr("\"maxFeatures\": 100"));
+  const std::string json = Run("describe m --json").out;
+  EXPECT_THAT(json, HasSubstr("\"maxFeatures\": 100"));
+  EXPECT_THAT(json, HasSubstr("\"targetScales\": [\n   8.25"));
   run = Run("delete m");
   EXPECT_NE(run.exit_status, 0);
   EXPECT_THAT(run.err, HasSubstr("--yes"));

@@ -135,6 +135,28 @@ TEST(ModelService, ReportsEverythingThatWasChosen) {
   EXPECT_EQ(two.target_offsets(0), two.target_offset());
   EXPECT_EQ(two.target_scales(0), two.target_scale());
   EXPECT_NEAR(two.target_scales(1), 10 * two.target_scales(0), 1e-6);
+  ASSERT_EQ(two.input_scales_size(), static_cast<int>(two.dimension()));
+  ASSERT_EQ(two.input_offsets_size(), two.input_scales_size());
+  // All of it can be given in turn, and gives the same predictions.
+  v1::ModelConfig again = server->Get("two").config();
+  *again.mutable_input()->mutable_offsets() = two.input_offsets();
+  *again.mutable_input()->mutable_scales() = two.input_scales();
+  *again.mutable_target_offsets() = two.target_offsets();
+  *again.mutable_target_scales() = two.target_scales();
+  server->Create("again", again);
+  v1::UpdateRequest same = rows;
+  same.set_model("again");
+  const v1::ResolvedConfig pinned = resolved("again", same);
+  EXPECT_EQ(pinned.DebugString(), two.DebugString());
+  // A list is short however many inputs its models have.
+  grpc::ClientContext context;
+  v1::ListModelsResponse listed;
+  ASSERT_TRUE(server->models->ListModels(&context, {}, &listed).ok());
+  for (const v1::Model& model : listed.models()) {
+    EXPECT_EQ(model.state().resolved().input_scales_size(), 0) << model.name();
+    EXPECT_EQ(model.config().input().scales_size(), 0) << model.name();
+    EXPECT_EQ(model.state().resolved().target_scales_size(), 2) << model.name();
+  }
   size_t served = 0;
   for (const v1::CandidateReport& candidate : two.candidates()) {
     if (!candidate.served()) continue;

@@ -322,7 +322,8 @@ TEST(WireModel, ConfigSurvivesTheWayToTheWireAndBack) {
   config.loss.name = "logistic";
   config.kernel = {"laplacian", {{"bandwidth", 0.5}}};
   config.dimension = 7;
-  config.standardize = Standardize::kOff;
+  config.standardize = Standardize::kOn;
+  config.input_scales = {{1, 2, 3, 4, 5, 6, 7}, {.1, .2, .3, .4, .5, .6, .7}};
   config.labels = {"no", "yes"};
   config.averaging = Averaging::kUniform;
   config.seed = 0;
@@ -331,6 +332,19 @@ TEST(WireModel, ConfigSurvivesTheWayToTheWireAndBack) {
   ASSERT_TRUE(CompleteConfig(config).ok());
   v1::ModelConfig wire;
   ConfigToWire(config, &wire);
+  const auto back = ConfigFromWire(wire);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(*back == config);
+}
+
+TEST(WireModel, TargetScalesSurviveTheWayToTheWireAndBack) {
+  ModelConfig config;
+  config.loss.name = "square";
+  config.target_scales.scales = {2, 3};  // offsets are 0
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  v1::ModelConfig wire;
+  ConfigToWire(config, &wire);
+  EXPECT_EQ(wire.target_offsets_size(), 2);
   const auto back = ConfigFromWire(wire);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(*back == config);

@@ -244,7 +244,7 @@ TEST(HashedModel, RefusesWhatNeedsADimension) {
   };
   EXPECT_EQ(field([](ModelConfig&) {}), "");
   EXPECT_EQ(field([](ModelConfig& c) { c.dimension = 4; }), "input.dimension");
-  EXPECT_EQ(field([](ModelConfig& c) { c.standardize = Standardize::kOn; }), "standardize");
+  EXPECT_EQ(field([](ModelConfig& c) { c.standardize = Standardize::kOn; }), "input.standardize");
   EXPECT_EQ(field([](ModelConfig& c) { c.input_metric = InputMetric::kFull; }), "input_metric");
   EXPECT_EQ(field([](ModelConfig& c) {
               c.variance.method = VarianceMethod::kTestPoints;

@@ -236,6 +236,10 @@ v1::Model FakeServer::Describe(const std::string& name, const Entry& entry) cons
     resolved.set_max_features(8192);
     resolved.set_batch_rows(64);
     resolved.set_seed(42);
+    for (int i = 0; i < 10; ++i) {
+      resolved.add_input_offsets(i);
+      resolved.add_input_scales(i + 0.5);
+    }
     for (const double target : {0.5, -3.0}) {
       resolved.add_target_offsets(target);
       resolved.add_target_scales(2 * std::abs(target));

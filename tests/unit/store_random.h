@@ -99,6 +99,11 @@ class Random {
     config.kernel = Component();
     config.dimension = static_cast<uint32_t>(Bits());
     config.standardize = static_cast<Standardize>(Below(3));
+    for (GivenScales* given : {&config.input_scales, &config.target_scales}) {
+      if (!Coin()) continue;
+      given->offsets = Doubles(3);
+      given->scales = DoublesOf(given->offsets.size());
+    }
     for (uint64_t i = Below(4); i > 0; --i) config.labels.push_back(Bytes(6));
     config.max_labels = static_cast<uint32_t>(Bits());
     if (Coin()) config.l2_penalty = Coin() ? 0 : Double();

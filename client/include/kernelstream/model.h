@@ -120,6 +120,9 @@ struct ModelConfig {
   // Rows may have any indices below 2^64, or names; there is no dimension.
   bool hashed = false;
   Standardize standardize = Standardize::kUnspecified;
+  // Given, not chosen: an input is learned as (x - offset) / scale, a target (regression) likewise.
+  // One each per input or target; either may be left out for 0 and 1.
+  std::vector<double> input_offsets, input_scales, target_offsets, target_scales;
   std::vector<std::string> labels;
   uint32_t max_labels = 0;
   std::optional<double> l2_penalty;
@@ -224,6 +227,7 @@ struct ResolvedConfig {
   Component update_rule;
   std::vector<std::string> labels;
   uint32_t standardized_inputs = 0;
+  std::vector<double> input_offsets, input_scales;  // empty: as they come; not in ListModels
   double target_offset = 0, target_scale = 0;
   std::vector<double> target_offsets, target_scales;  // regression: of every output
   double threshold = 0;                               // novelty
