@@ -271,13 +271,15 @@ void AddCreate(CLI::App* app, Globals* globals) {
     command->add_option(flag, *values, what)->delimiter(',')->allow_extra_args(false);
   };
   add_scales("--input-offsets", &config.input_offsets,
-             "What is taken from each input, separated by commas; default: chosen");
+             "What is taken from each input, separated by commas; default: chosen, 0 with "
+             "--input-scales");
   add_scales("--input-scales", &config.input_scales,
-             "What each input is then divided by; default: chosen");
+             "What each input is then divided by; default: chosen, 1 with --input-offsets");
   add_scales("--target-offsets", &config.target_offsets,
-             "What is taken from each target of a regression; default: chosen");
+             "What is taken from each target of a regression; default: chosen, 0 with "
+             "--target-scales");
   add_scales("--target-scales", &config.target_scales,
-             "What each target is then divided by; default: chosen");
+             "What each target is then divided by; default: chosen, 1 with --target-offsets");
   command->add_option("--averaging", config.averaging, "auto, last, polynomial or uniform")
       ->transform(OneOf<Averaging>({{"auto", Averaging::kAuto},
                                     {"last", Averaging::kLast},

@@ -17,7 +17,7 @@ static_assert(static_cast<int>(FeatureForm::kPair) == v1::FEATURE_FORM_PAIR);
 static_assert(static_cast<int>(InputMetric::kAuto) == v1::INPUT_METRIC_AUTO);
 static_assert(static_cast<int>(InputMetric::kFull) == v1::INPUT_METRIC_FULL);
 static_assert(static_cast<int>(StreamOrder::kOrdered) == v1::STREAM_ORDER_ORDERED);
-static_assert(static_cast<int>(WarningKind::kNoMetric) == v1::Warning::KIND_NO_METRIC);
+static_assert(static_cast<int>(WarningKind::kFarTargets) == v1::Warning::KIND_FAR_TARGETS);
 static_assert(static_cast<int>(Phase::kWarmingUp) == v1::PHASE_WARMING_UP);
 static_assert(static_cast<int>(Phase::kFailed) == v1::PHASE_FAILED);
 static_assert(static_cast<int>(AckLevel::kApplied) == v1::ACK_LEVEL_APPLIED);

@@ -7,6 +7,8 @@
 #include "core/feature/sampler.h"
 #include "core/kernel/kernel.h"
 #include "core/loss/loss.h"
+#include "core/model/check_range.h"
+#include "core/model/given_scales.h"
 #include "core/model/learned_metric.h"
 #include "core/model/model_config.h"
 #include "core/model/model_features.h"
@@ -15,12 +17,6 @@
 
 namespace kernelstream {
 namespace {
-
-template <typename T>
-absl::Status CheckRange(absl::string_view field, T value, T low, T high) {
-  if (value >= low && value <= high) return absl::OkStatus();  // false for NaN
-  return InvalidField(field, absl::StrCat(field, " is ", value, "; expected ", low, " to ", high));
-}
 
 // The derivatives of novelty are 0 or -1: smaller constants throw the scores about, and lift the
 // rows learned above others like them.
@@ -237,68 +233,6 @@ absl::Status CompleteVariance(Task task, const Kernel& kernel, ModelConfig& conf
   return absl::OkStatus();
 }
 
-// field_prefix: of "offsets" and "scales".
-absl::Status CompleteGiven(absl::string_view field_prefix, GivenScales& given) {
-  if (given.offsets.empty()) given.offsets.assign(given.scales.size(), 0);
-  if (given.scales.empty()) given.scales.assign(given.offsets.size(), 1);
-  const std::string scales = absl::StrCat(field_prefix, "scales"),
-                    offsets = absl::StrCat(field_prefix, "offsets");
-  if (given.offsets.size() != given.scales.size()) {
-    return InvalidField(
-        scales, absl::StrCat(scales, " has ", given.scales.size(), " values and ", offsets, " ",
-                             given.offsets.size(), "; send as many of both, or leave one out"));
-  }
-  for (size_t i = 0; i < given.scales.size(); ++i) {
-    absl::Status status =
-        CheckRange(absl::StrCat(offsets, "[", i, "]"), given.offsets[i], -1e30, 1e30);
-    status.Update(CheckRange(absl::StrCat(scales, "[", i, "]"), given.scales[i], 1e-30, 1e30));
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CompleteScales(Task task, ModelConfig& config) {
-  absl::Status status = CompleteGiven("input.", config.input_scales);
-  status.Update(CompleteGiven("target_", config.target_scales));
-  if (!status.ok()) return status;
-  if (const size_t targets = config.target_scales.scales.size(); targets != 0) {
-    if (task != Task::kRegression) {
-      return InvalidField("target_scales",
-                          absl::StrCat("loss \"", config.loss.name,
-                                       "\" is no regression and its targets have no scale; leave "
-                                       "target_scales and target_offsets out"));
-    }
-    const size_t most = config.variance.method == VarianceMethod::kNone ? kMaxTargets : 1;
-    if (targets > most) {
-      return InvalidField(
-          "target_scales",
-          absl::StrCat("target_scales has ", targets, " values; expected one per target, at most ",
-                       most, most == 1 ? " with a variance method" : ""));
-    }
-  }
-  const size_t inputs = config.input_scales.scales.size();
-  if (inputs == 0) return absl::OkStatus();
-  if (config.standardize == Standardize::kOff) {
-    return InvalidField("input.standardize",
-                        "input.scales or input.offsets say how inputs are standardized, and "
-                        "standardize is OFF; leave one of them out");
-  }
-  config.standardize = Standardize::kOn;
-  if (config.hashed) return absl::OkStatus();  // refused below
-  if (inputs > kMaxInputDimension) {
-    return InvalidField("input.scales", absl::StrCat("input.scales has ", inputs,
-                                                     " values; expected one per input, at most ",
-                                                     kMaxInputDimension));
-  }
-  if (config.dimension == 0) config.dimension = static_cast<uint32_t>(inputs);
-  if (config.dimension != inputs) {
-    return InvalidField("input.scales",
-                        absl::StrCat("input.scales has ", inputs,
-                                     " values; expected input.dimension, ", config.dimension));
-  }
-  return absl::OkStatus();
-}
-
 // Indices without a bound leave no room for what is kept per input.
 absl::Status CompleteHashed(ModelConfig& config) {
   if (!config.hashed) return absl::OkStatus();
@@ -307,8 +241,7 @@ absl::Status CompleteHashed(ModelConfig& config) {
   };
   if (config.dimension != 0) return refused("input.dimension", "there is no dimension");
   if (config.standardize == Standardize::kOn) {
-    return refused(config.input_scales.empty() ? "input.standardize" : "input.scales",
-                   "inputs are used as they come");
+    return refused("input.standardize", "inputs are used as they come");
   }
   if (config.input_metric != InputMetric::kAuto && config.input_metric != InputMetric::kOff) {
     return refused("input_metric", "no metric is learned");
@@ -513,7 +446,8 @@ absl::Status CompleteConfig(ModelConfig& config) {
     return InvalidField(config.input_scales.empty() ? "input.standardize" : "input.scales",
                         absl::StrCat("kernel \"", config.kernel.name,
                                      "\" takes counts or shares, whose zero has a meaning: they "
-                                     "cannot be standardized; leave it out"));
+                                     "cannot be standardized; leave standardize, offsets and "
+                                     "scales out"));
   }
   if (absl::Status s = CompleteHashed(config); !s.ok()) return s;
   const bool chooses_penalty = !config.l2_penalty.has_value();

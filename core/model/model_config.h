@@ -85,7 +85,7 @@ struct VarianceConfig {
 };
 
 // value -> (value - offset) / scale, one each per value; both empty: chosen from the data. Offsets
-// in +-1e30, scales from 1e-30 to 1e30.
+// in +-1e31, scales from 1e-31 (targets: 1e-300) to 1e31.
 struct GivenScales {
   std::vector<double> offsets, scales;
 
@@ -100,7 +100,7 @@ struct ModelConfig {
   uint32_t dimension = 0;  // stays 0: taken from the first row
   bool hashed = false;     // no dimension: any index below 2^64
   Standardize standardize = Standardize::kAuto;
-  GivenScales input_scales;   // as many as inputs, which are standardised then
+  GivenScales input_scales;   // as many as inputs, whose dimension and standardize they decide
   GivenScales target_scales;  // regression: as many as targets
   std::vector<std::string> labels;
   uint32_t max_labels = 0;  // default 1000

@@ -81,8 +81,8 @@ class RowRules {
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const Kernel> kernel_;
   bool hashed_ = false;
-  bool variance_ = false;  // the config has a variance method
-  std::vector<TargetScaling> given_scales_;
+  bool variance_ = false;                    // the config has a variance method
+  std::vector<TargetScaling> given_scales_;  // of targets; empty: not given
   const SamplerEntry* sampler_ = nullptr;
   size_t max_inputs_ = 0;  // that the sampler takes
 };

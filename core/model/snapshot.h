@@ -43,6 +43,7 @@ struct CandidateReport {
 // What a person should know about a model that learns. kOneLabel, kConstantTarget and
 // kConstantInputs come once the warm-up is over and 256 rows were learned; the first two go when a
 // row says otherwise, the third stays, because scales and bandwidth were chosen from such rows.
+// kFarTargets: recent targets are so many scales away that many are pulled in.
 // kNoMetric: the metric that the config asks for cannot be learned of as many inputs as there are.
 enum class WarningKind {
   kDrift,
@@ -51,7 +52,8 @@ enum class WarningKind {
   kConstantTarget,
   kConstantInputs,
   kDiverged,
-  kNoMetric
+  kNoMetric,
+  kFarTargets
 };
 // text: what was seen, and what to do.
 struct ModelWarning {

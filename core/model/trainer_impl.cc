@@ -64,6 +64,9 @@ absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelCo
   if (impl->loss_->task() == Task::kMulticlass) {
     impl->state_.num_outputs = std::max<uint32_t>(1, static_cast<uint32_t>(table->labels().size()));
   }
+  if (!complete.target_scales.empty()) {
+    impl->state_.num_outputs = static_cast<uint32_t>(complete.target_scales.scales.size());
+  }
   impl->table_ = std::move(table);
   if (impl->state_.warm) {
     if (absl::Status status = impl->BuildWarmParts(); !status.ok()) return status;
@@ -255,13 +258,16 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
   if (state_.waiting.size() >= config_.warmup_rows) FinishWarmUp();
 }
 
+TargetScaling Trainer::Impl::ScaleOf(std::span<const double> targets, size_t k) const {
+  const GivenScales& given = config_.target_scales;
+  if (given.empty()) return TargetScaling::FromTargets(targets, loss_->is_robust());
+  return {given.offsets[k], given.scales[k]};
+}
+
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
-      const GivenScales& given = config_.target_scales;
-      const TargetScaling target =
-          given.empty() ? TargetScaling::FromTargets(TargetColumn(rows, k), loss_->is_robust())
-                        : TargetScaling{given.offsets[k], given.scales[k]};
+      const TargetScaling target = ScaleOf(TargetColumn(rows, k), k);
       state_.target_offsets.push_back(target.offset);
       state_.target_scales.push_back(target.scale);
     }
@@ -475,13 +481,19 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     return served;
   }
   // Until the warm-up has ended: the best constant for the rows so far.
-  if (state_.waiting.empty() || loss_->task() == Task::kNovelty) return served;
+  if (state_.waiting.empty()) {
+    for (size_t k = 0; k < config_.target_scales.scales.size(); ++k) {
+      served.targets.push_back(ScaleOf({}, k));
+    }
+    return served;
+  }
+  if (loss_->task() == Task::kNovelty) return served;
   std::vector<double> targets, weights;
   for (size_t i = 0; i < state_.waiting.size(); ++i) weights.push_back(state_.waiting.weight(i));
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
       targets = TargetColumn(state_.waiting, k);
-      const TargetScaling scaling = TargetScaling::FromTargets(targets, loss_->is_robust());
+      const TargetScaling scaling = ScaleOf(targets, k);
       for (double& target : targets) target = (target - scaling.offset) / scaling.scale;
       loss_->BestConstant(targets, weights, std::span(served.constant).subspan(k, 1));
       served.targets.push_back(scaling);

@@ -161,6 +161,8 @@ class Trainer::Impl {
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);
   void FinishWarmUp();
   void ChooseScales(const SampleBatch& rows);
+  // Given, or chosen from these values of target k.
+  TargetScaling ScaleOf(std::span<const double> targets, size_t k) const;
   // x: warm-up rows, scaled.
   void ChooseParameters(ConstMatrixView x);
   // DATA_LOSS: a warmed-up state that cannot be computed with.
@@ -248,6 +250,8 @@ class Trainer::Impl {
   // trainer_warnings.cc: empty without a reason to warn.
   std::string OneLabelText() const;
   std::string ConstantTargetText() const;
+  std::string FarTargetsText() const;
+  std::string ConstantInputsText() const;
   std::string DivergedText() const;
   std::string NoMetricText() const;
 

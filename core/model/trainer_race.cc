@@ -153,7 +153,7 @@ void Trainer::Impl::PruneGenerations() {
   }
   const bool beaten = best.contains(0) && winner != 0 &&
                       state_.learned_since_warm >= kRowsBeforeBeaten &&
-                      best.at(0) > kClearlyBeaten * best.at(winner);
+                      best.at(0) > TimesLoss(kClearlyBeaten, best.at(winner));
   KeepCandidates([&](const CandidateState& c) {
     return c.generation == winner || (c.generation == 0 && !beaten);
   });

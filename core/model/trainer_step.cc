@@ -54,13 +54,13 @@ void RestartAverage(CandidateState& c) {
 absl::Status Trainer::Impl::NoteTargetSize(const TargetView& target) {
   if (loss_->task() != Task::kRegression) return absl::OkStatus();
   const size_t values = target.kind == TargetKind::kVector ? target.values.size() : 1;
-  if (state_.rows_learned == state_.rows_skipped && !state_.warm && state_.waiting.empty()) {
-    const size_t given = config_.target_scales.scales.size();
-    state_.num_outputs = static_cast<uint32_t>(given != 0 ? given : values);  // the first row's
+  if (config_.target_scales.empty() && state_.rows_learned == state_.rows_skipped && !state_.warm &&
+      state_.waiting.empty()) {
+    state_.num_outputs = static_cast<uint32_t>(values);  // the first row decides
   }
   if (values == state_.num_outputs) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the row has ", values, " targets; the model's first row had ", state_.num_outputs));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the row has ", values, " targets; the model learns ", state_.num_outputs));
 }
 
 absl::Status Trainer::Impl::AppendTargets(const TargetView& target, std::vector<double>& out) {
@@ -281,7 +281,7 @@ void Trainer::Impl::UpdateAverage(CandidateState& c) {
     }
   }
   if (uniform || c.steps_since_restart <= kStepsBeforeRestart) return;
-  if (RecentLoss(c.last.validation) < kRestartRatio * RecentLoss(c.average.validation)) {
+  if (RecentLoss(c.last.validation) < TimesLoss(kRestartRatio, RecentLoss(c.average.validation))) {
     RestartAverage(c);
   }
 }
@@ -392,7 +392,8 @@ void Trainer::Impl::Replay(size_t rows) {
     if (!c.replays) shadow = &c;
     if (c.replays && (best == nullptr || BestLoss(c) < BestLoss(*best))) best = &c;
   }
-  if (shadow != nullptr && best != nullptr && BestLoss(*shadow) < kFlushRatio * BestLoss(*best)) {
+  if (shadow != nullptr && best != nullptr &&
+      BestLoss(*shadow) < TimesLoss(kFlushRatio, BestLoss(*best))) {
     // The old rows mislead: forget them, and start again from what learned without them.
     reservoir_.Flush();
     const CandidateState source = *shadow;

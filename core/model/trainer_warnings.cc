@@ -1,5 +1,6 @@
 // What a person should know: from the state alone, so that a restart warns of the same.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,8 @@ namespace {
 constexpr uint64_t kDriftNewsRows = 16384;
 // Fewer rows may well be alike by chance.
 constexpr uint64_t kFewestAlikeRows = 256;
+// Mean and deviation of recent targets together, in scales: then at least a tenth is pulled in.
+constexpr double kFarTargets = 10;
 
 }  // namespace
 
@@ -41,14 +44,21 @@ std::vector<ModelWarning> Trainer::Impl::Warnings(const Impl& shown) const {
   }
   warn(WarningKind::kOneLabel, shown.OneLabelText());
   warn(WarningKind::kConstantTarget, shown.ConstantTargetText());
-  if (state_.constant_inputs) {
-    warn(WarningKind::kConstantInputs,
-         absl::StrCat("every input column was constant in the first ", config_.warmup_rows,
-                      " rows, so nothing could be learned from them, and scales and bandwidth "
-                      "were chosen blindly: check how rows are made, then delete the model and "
-                      "create it again"));
-  }
+  warn(WarningKind::kFarTargets, shown.FarTargetsText());
+  warn(WarningKind::kConstantInputs, ConstantInputsText());
   return warnings;
+}
+
+std::string Trainer::Impl::ConstantInputsText() const {
+  if (!state_.constant_inputs) return "";
+  const bool given = !config_.input_scales.empty();
+  return absl::StrCat("every input column was constant in the first ", config_.warmup_rows, " rows",
+                      given ? " (once scaled by input.scales and clipped at +-8)" : "",
+                      ", so nothing could be learned from them, and ",
+                      given ? "the bandwidth was" : "scales and bandwidth were",
+                      " chosen blindly: check how rows are made",
+                      given ? ", and input.offsets and input.scales," : ",",
+                      " then delete the model and create it again");
 }
 
 std::string Trainer::Impl::DivergedText() const {
@@ -101,11 +111,31 @@ std::string Trainer::Impl::OneLabelText() const {
                       "novelty if there is no other label");
 }
 
+std::string Trainer::Impl::FarTargetsText() const {
+  const MetricSums& sums = state_.metrics.recent;
+  if (loss_->task() != Task::kRegression || state_.metrics.total.rows < kFewestAlikeRows) return "";
+  for (size_t k = 0; k < std::min<size_t>(state_.num_outputs, sums.target_spread.size()); ++k) {
+    const double deviation = std::sqrt(sums.target_spread[k] / sums.known_weight);
+    if (!(std::abs(sums.target_mean[k]) + deviation > kFarTargets)) continue;
+    return absl::StrCat(
+        "recent targets", state_.num_outputs > 1 ? absl::StrCat(" at place ", k + 1) : "",
+        " are far from target_offset, ", state_.target_offsets[k], ", in target_scale, ",
+        state_.target_scales[k],
+        ": those more than 30 scales away are learned, and counted "
+        "as errors, as if they were 30 away. Check their unit, or create the model again ",
+        config_.target_scales.empty() ? "for such targets"
+                                      : "with other target_offsets and target_scales, "
+                                        "or without");
+  }
+  return "";
+}
+
 std::string Trainer::Impl::ConstantTargetText() const {
   const MetricSums& sums = state_.metrics.total;
   if (loss_->task() != Task::kRegression || sums.rows < kFewestAlikeRows) return "";
   for (size_t k = 0; k < std::min<size_t>(state_.num_outputs, sums.target_spread.size()); ++k) {
     if (sums.target_spread[k] > 0) continue;
+    if (std::abs(sums.target_mean[k]) > kFarTargets) continue;  // far away, and pulled in
     const double value = state_.target_offsets[k] + state_.target_scales[k] * sums.target_mean[k];
     return absl::StrCat("all ", sums.rows, " rows so far have the same target, ", value,
                         state_.num_outputs > 1 ? absl::StrCat(", at place ", k + 1) : "",

@@ -23,6 +23,12 @@ ValidationMetrics ServedValidation(TaskMetrics recent, TaskMetrics total);
 // Mean recent loss; infinity before the first row.
 double RecentLoss(const ValidationState& state);
 
+// ratio * loss. Of a loss below 0, what is as much better (ratio < 1) or worse (ratio > 1) than it:
+// density ratios have losses of either sign.
+inline double TimesLoss(double ratio, double loss) {
+  return loss >= 0 ? ratio * loss : loss / ratio;
+}
+
 }  // namespace kernelstream
 
 #endif  // KERNELSTREAM_CORE_MODEL_VALIDATION_TRACKER_H_

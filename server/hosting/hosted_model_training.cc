@@ -33,6 +33,8 @@ const char* EventOf(WarningKind kind) {
       return "diverged";
     case WarningKind::kNoMetric:
       return "no_metric";
+    case WarningKind::kFarTargets:
+      return "far_targets";
   }
   return "warning";
 }

@@ -124,6 +124,8 @@ v1::Warning::Kind WarningKindToWire(WarningKind kind) {
       return v1::Warning::KIND_DIVERGED;
     case WarningKind::kNoMetric:
       return v1::Warning::KIND_NO_METRIC;
+    case WarningKind::kFarTargets:
+      return v1::Warning::KIND_FAR_TARGETS;
   }
   return v1::Warning::KIND_UNSPECIFIED;
 }

@@ -96,7 +96,11 @@ std::vector<Stream> StreamsThatMislead() {
        [](v1::ModelConfig& config) {
          config.mutable_input()->set_dimension(0);
          config.set_input_metric(v1::INPUT_METRIC_FULL);
-       }}};
+       }},
+      {"far", "square",
+       [](uint64_t i) { return WithTarget(NumberedSample(i), 1000 + NumberedSample(i).value()); },
+       v1::Warning::KIND_FAR_TARGETS, "far_targets", "create the model again with other", kRows,
+       [](v1::ModelConfig& config) { config.add_target_scales(1); }}};
 }
 
 v1::ModelConfig ConfigOf(const Stream& stream) {

@@ -1,6 +1,9 @@
 // Scales that the config gives instead of the warm-up rows.
+#include <array>
+#include <cmath>
 #include <limits>
 
+#include "core/model/evaluator.h"
 #include "core/model/row_rules.h"
 #include "tests/model/model_support.h"
 
@@ -82,6 +85,73 @@ TEST(GivenScales, AreUsedWhateverTheFirstRowsLookLike) {
   EXPECT_EQ(Scores(**restored, test), Scores(*trainer, test));
 }
 
+TEST(GivenScales, CountBeforeTheFirstRowAndBeforeTheWarmUpEnds) {
+  ModelConfig config = SmallConfig("square");
+  config.target_scales = {{1000, 2000}, {1, 2}};
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  auto trainer = MakeTrainer(config);
+  SampleBatch rows;
+  for (const double off : {-1.0, 0.0, 1.0}) {
+    rows.AddDense(std::array{1.0f, 2.0f});
+    rows.SetTargets(std::array{1000 + off, 2000 + 10 * off});
+  }
+  const auto expect_values = [&](const std::vector<double>& values) {
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    ASSERT_EQ(snapshot->num_outputs(), 2u);
+    ASSERT_EQ(snapshot->resolved().targets.size(), 2u);
+    EXPECT_EQ(snapshot->resolved().targets[1].scale, 2);
+    const std::vector<double> scores = Scores(*trainer, rows);
+    EXPECT_EQ(scores.size(), 2 * rows.size());
+    for (size_t k = 0; k < 2; ++k) {
+      const TargetScaling& target = snapshot->resolved().targets[k];
+      EXPECT_NEAR(target.offset + target.scale * scores[k], values[k], 1e-9);
+    }
+    Evaluator evaluator;
+    EXPECT_EQ(evaluator.Add(*snapshot, rows, Inline()), std::nullopt);
+    EXPECT_TRUE(std::isfinite(*evaluator.Metrics(*snapshot).mean_squared_error));
+  };
+  expect_values({1000, 2000});
+  for (int i = 0; i < 3; ++i) rows.SetTargets(std::array{1001.0, 2004.0});
+  trainer->Step(rows, 2, 1, 1);
+  expect_values({1001, 2004});
+}
+
+TEST(GivenScales, FitSparseRows) {
+  ModelConfig config = GivenConfig();
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const SampleBatch dense = RowsInOtherUnits(400, 1);
+  SampleBatch sparse;
+  for (size_t i = 0; i < dense.size(); ++i) {
+    sparse.AddSparse(std::vector<uint64_t>{0, 1, 2}, dense.row(i).values);
+    sparse.SetTarget(dense.target(i).value);
+  }
+  auto one = MakeTrainer(config), other = MakeTrainer(config);
+  Feed(*one, config, dense, 0, dense.size());
+  Feed(*other, config, sparse, 0, sparse.size());
+  EXPECT_EQ(Scores(*one, dense), Scores(*other, sparse));
+}
+
+TEST(GivenScales, ThatAreFarFromTheTargetsAreWarnedOf) {
+  const SampleBatch rows = RowsInOtherUnits(800, 1);
+  const auto warnings = [&](GivenScales scales) {
+    ModelConfig config = SmallConfig("square");
+    config.target_scales = std::move(scales);
+    EXPECT_TRUE(CompleteConfig(config).ok());
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, rows.size());
+    return trainer->MakeSnapshot()->warnings();
+  };
+  EXPECT_TRUE(warnings({}).empty());
+  EXPECT_TRUE(warnings({{-500}, {40}}).empty());
+  // Targets are -500 +- 40: all too far, and on either side.
+  for (const GivenScales& scales : {GivenScales{{0}, {1}}, GivenScales{{-500}, {0.1}}}) {
+    const auto found = warnings(scales);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].kind, WarningKind::kFarTargets);
+    EXPECT_NE(found[0].text.find("target_scales"), std::string::npos) << found[0].text;
+  }
+}
+
 TEST(GivenScales, ThatMakeNoSenseAreRefusedByName) {
   const auto field = [](auto change) {
     ModelConfig config;
@@ -92,6 +162,11 @@ TEST(GivenScales, ThatMakeNoSenseAreRefusedByName) {
   EXPECT_EQ(field([](ModelConfig& c) { c.input_scales.scales = {1, 2}; }), "");
   EXPECT_EQ(field([](ModelConfig& c) { c.input_scales.offsets = {1, 2}; }), "");
   EXPECT_EQ(field([](ModelConfig& c) { c.input_scales = {{0, 0}, {1}}; }), "input.scales");
+  EXPECT_EQ(field([](ModelConfig& c) {
+              c.input_scales.offsets = {1, 2};
+              c.dimension = 3;
+            }),
+            "input.offsets");
   EXPECT_EQ(field([](ModelConfig& c) { c.input_scales = {{0, 0}, {1, 0}}; }), "input.scales[1]");
   EXPECT_EQ(field([](ModelConfig& c) { c.input_scales.scales = {-1}; }), "input.scales[0]");
   EXPECT_EQ(field([](ModelConfig& c) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "core/model/validation_tracker.h"
 #include "tests/model/model_support.h"
 #include "tests/support/thread_executor.h"
 
@@ -304,6 +305,33 @@ TEST(Drift, OfTwoPopulationsIsReportedWhenTheyChangePlaces) {
       }
     }
   }
+}
+
+// With losses below 0 a share of them is no margin: equal learners must not look different.
+TEST(Replay, OfRowsOfTwoPopulationsKeepsTheLearnersApart) {
+  ModelConfig config = RaceConfig("density_ratio");
+  config.max_features = 256;
+  config.input_metric = InputMetric::kOff;
+  config.replay.ratio = 1;
+  config = Complete(config);
+  SampleBatch rows;
+  Random random(1);
+  for (size_t i = 0; i < 12000; ++i) {  // KL 4, so that the loss is about -3
+    const bool is_p = random.Uniform(0, 1) < 0.5;
+    float* x = rows.AddDense(2);
+    for (size_t j = 0; j < 2; ++j) x[j] = static_cast<float>((is_p ? 2 : 0) + random.Normal());
+    rows.SetPopulation(is_p ? Population::kNumerator : Population::kDenominator);
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  const TrainerState state = trainer->Save();
+  EXPECT_EQ(state.reservoir.flushes, 0u);
+  EXPECT_EQ(state.drift.reports, 0u);
+  std::set<double> losses;
+  for (const CandidateState& c : state.candidates) {
+    losses.insert(RecentLoss(c.last.validation));
+  }
+  EXPECT_EQ(losses.size(), state.candidates.size());
 }
 
 // Rows of three labels, one label after the other.

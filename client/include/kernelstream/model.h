@@ -198,7 +198,8 @@ enum class WarningKind {
   kConstantTarget,
   kConstantInputs,
   kDiverged,
-  kNoMetric
+  kNoMetric,
+  kFarTargets
 };
 
 // What a person should know about the stream.
