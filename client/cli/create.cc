@@ -170,18 +170,18 @@ int RunCreate(const Globals& globals, const CreateFlags& flags) {
 }
 
 // Which learners race, and what they learn again.
+// A flag that takes numbers separated by commas.
+void AddNumbers(CLI::App* command, const char* flag, std::vector<double>* values,
+                const char* what) {
+  command->add_option(flag, *values, what)->delimiter(',')->allow_extra_args(false);
+}
+
 void AddRace(CLI::App* command, ModelConfig* config) {
-  command
-      ->add_option("--bandwidth-scales", config->candidates.bandwidth_scales,
-                   "Bandwidths that race, as multiples of the median distance, separated by "
-                   "commas; default 0.125,0.25,0.5,1,2")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command
-      ->add_option("--step-constants", config->candidates.step_constants,
-                   "Step constants that race, separated by commas; default 0.1,0.3,1,3")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  AddNumbers(command, "--bandwidth-scales", &config->candidates.bandwidth_scales,
+             "Bandwidths that race, as multiples of the median distance, separated by "
+             "commas; default 0.125,0.25,0.5,1,2");
+  AddNumbers(command, "--step-constants", &config->candidates.step_constants,
+             "Step constants that race, separated by commas; default 0.1,0.3,1,3");
   command
       ->add_option("--input-metric", config->input_metric,
                    "Learn a metric of the inputs: auto, off, diagonal or full")
@@ -266,19 +266,15 @@ void AddCreate(CLI::App* app, Globals* globals) {
       ->transform(OneOf<Standardize>(
           {{"auto", Standardize::kAuto}, {"on", Standardize::kOn}, {"off", Standardize::kOff}}))
       ->option_text("WHETHER (auto)");
-  const auto add_scales = [command](const char* flag, std::vector<double>* values,
-                                    const char* what) {
-    command->add_option(flag, *values, what)->delimiter(',')->allow_extra_args(false);
-  };
-  add_scales("--input-offsets", &config.input_offsets,
+  AddNumbers(command, "--input-offsets", &config.input_offsets,
              "What is taken from each input, separated by commas; default: chosen, 0 with "
              "--input-scales");
-  add_scales("--input-scales", &config.input_scales,
+  AddNumbers(command, "--input-scales", &config.input_scales,
              "What each input is then divided by; default: chosen, 1 with --input-offsets");
-  add_scales("--target-offsets", &config.target_offsets,
+  AddNumbers(command, "--target-offsets", &config.target_offsets,
              "What is taken from each target of a regression; default: chosen, 0 with "
              "--target-scales");
-  add_scales("--target-scales", &config.target_scales,
+  AddNumbers(command, "--target-scales", &config.target_scales,
              "What each target is then divided by; default: chosen, 1 with --target-offsets");
   command->add_option("--averaging", config.averaging, "auto, last, polynomial or uniform")
       ->transform(OneOf<Averaging>({{"auto", Averaging::kAuto},

@@ -162,13 +162,6 @@ DriftState FromRecord(const v1::DriftRecord& record) {
   return drift;
 }
 
-using Doubles = google::protobuf::RepeatedField<double>;
-
-void Copy(std::span<const double> values, Doubles* out) { out->Add(values.begin(), values.end()); }
-void Copy(const Doubles& values, std::vector<double>& out) {
-  out.assign(values.begin(), values.end());
-}
-
 void ToRecord(const MetricSums& sums, v1::MetricSumsRecord& out) {
   out.set_rows(sums.rows);
   out.set_weight(sums.weight);

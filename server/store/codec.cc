@@ -115,13 +115,10 @@ void ToRecord(const ModelConfig& config, v1::ConfigRecord& out) {
   out.mutable_replay()->set_order(EnumToRecord<v1::ReplayRecord::Order>(config.replay.order));
   out.set_memory_mib(config.memory_mib);
   out.set_hashed(config.hashed);
-  const auto copy = [](const std::vector<double>& from, auto* to) {
-    to->Add(from.begin(), from.end());
-  };
-  copy(config.input_scales.offsets, out.mutable_input_offsets());
-  copy(config.input_scales.scales, out.mutable_input_scales());
-  copy(config.target_scales.offsets, out.mutable_target_offsets());
-  copy(config.target_scales.scales, out.mutable_target_scales());
+  Copy(config.input_scales.offsets, out.mutable_input_offsets());
+  Copy(config.input_scales.scales, out.mutable_input_scales());
+  Copy(config.target_scales.offsets, out.mutable_target_offsets());
+  Copy(config.target_scales.scales, out.mutable_target_scales());
   if (config.feature_form != CosineForm::kSingle) {
     out.set_feature_form(EnumToRecord<v1::ConfigRecord::FeatureForm>(config.feature_form));
   }
@@ -173,10 +170,10 @@ absl::Status FromRecord(const v1::ConfigRecord& record, ModelConfig& out) {
       !EnumFromRecord(record.feature_form(), CosineForm::kPair, out.feature_form)) {
     return unknown;
   }
-  out.input_scales.offsets.assign(record.input_offsets().begin(), record.input_offsets().end());
-  out.input_scales.scales.assign(record.input_scales().begin(), record.input_scales().end());
-  out.target_scales.offsets.assign(record.target_offsets().begin(), record.target_offsets().end());
-  out.target_scales.scales.assign(record.target_scales().begin(), record.target_scales().end());
+  Copy(record.input_offsets(), out.input_scales.offsets);
+  Copy(record.input_scales(), out.input_scales.scales);
+  Copy(record.target_offsets(), out.target_scales.offsets);
+  Copy(record.target_scales(), out.target_scales.scales);
   for (const GivenScales* given : {&out.input_scales, &out.target_scales}) {
     if (given->offsets.size() == given->scales.size()) continue;
     return absl::DataLossError("a config record has more scales than offsets, or fewer");

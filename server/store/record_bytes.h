@@ -1,8 +1,10 @@
-// What the codecs share: records to bytes and back, enumerations to their numbers on disk.
+// What the codecs share: records to bytes and back, enumerations to their numbers on disk, lists.
 #ifndef KERNELSTREAM_SERVER_STORE_RECORD_BYTES_H_
 #define KERNELSTREAM_SERVER_STORE_RECORD_BYTES_H_
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message_lite.h"
+#include "google/protobuf/repeated_field.h"
 
 namespace kernelstream::server::codec {
 
@@ -45,6 +48,15 @@ bool EnumFromRecord(int record, Enum last, Enum& out) {
   if (record < 1 || record > static_cast<int>(last) + 1) return false;
   out = static_cast<Enum>(record - 1);
   return true;
+}
+
+using Doubles = google::protobuf::RepeatedField<double>;
+
+inline void Copy(std::span<const double> values, Doubles* out) {
+  out->Add(values.begin(), values.end());
+}
+inline void Copy(const Doubles& values, std::vector<double>& out) {
+  out.assign(values.begin(), values.end());
 }
 
 }  // namespace kernelstream::server::codec

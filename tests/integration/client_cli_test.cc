@@ -111,6 +111,7 @@ TEST_F(CommandLine, DescribeAndWatchPrintTheMetricsOfTheTask) {
   EXPECT_THAT(described, Not(HasSubstr("squared")));
   EXPECT_THAT(described, ContainsRegex("target offset +0.5, -3\n"));
   EXPECT_THAT(described, ContainsRegex("target scale +1, 6\n"));
+  EXPECT_THAT(described, HasSubstr("0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all; --json shows them)\n"));
   EXPECT_THAT(described,
               ContainsRegex("served learner +bandwidth=1.25 step_constant=0.1 metric=diagonal"));
   EXPECT_THAT(Run("describe m --json").out, HasSubstr("\"servedBandwidth\": 1.25"));
