@@ -25,8 +25,8 @@ class Clock {
   static Clock* System();
 };
 
-// Thread-safe. Moves only when told to; whoever waits for the new time is woken. Objects that wait
-// must outlive Advance.
+// Thread-safe. Moves only when told to; whoever waits for the new time is woken. What is waited
+// on must outlive Advance: a wait may be over before Advance comes to wake it.
 class ManualClock final : public Clock {
  public:
   absl::Time Now() override;

@@ -197,13 +197,11 @@ void ModelRegistry::Drain(absl::Duration grace) {
   environment_.log->Flush();
   const absl::Time deadline = environment_.clock->Now() + grace;
   const auto drained = [](const std::shared_ptr<HostedModel>& model) { return model->Drained(); };
-  absl::Mutex mutex;
-  absl::CondVar never;
-  absl::MutexLock lock(&mutex);
+  absl::MutexLock lock(&drain_mutex_);
   for (absl::Time now = environment_.clock->Now();
        now < deadline && !std::all_of(models.begin(), models.end(), drained);
        now = environment_.clock->Now()) {
-    environment_.clock->Wait(never, mutex, std::min(deadline, now + kDrainPoll));
+    environment_.clock->Wait(drain_poll_, drain_mutex_, std::min(deadline, now + kDrainPoll));
   }
 }
 

@@ -68,6 +68,10 @@ class ModelRegistry {
   absl::Mutex mutex_;  // one change at a time
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   PublishedCell<ModelMap> map_;
+  // What Drain sleeps on between two looks. Here and not in Drain: a clock may still wake what it
+  // found asleep when Drain has returned.
+  absl::Mutex drain_mutex_;
+  absl::CondVar drain_poll_;
 };
 
 // OK if `name` may be a model's name. INVALID_ARGUMENT about "name".
