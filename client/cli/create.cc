@@ -7,6 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/globals.h"
 #include "client/cli/print.h"
 #include "client/src/convert.h"
@@ -169,13 +171,27 @@ int RunCreate(const Globals& globals, const CreateFlags& flags) {
   return kExitOk;
 }
 
-// Which learners race, and what they learn again.
 // A flag that takes numbers separated by commas.
 void AddNumbers(CLI::App* command, const char* flag, std::vector<double>* values,
                 const char* what) {
-  command->add_option(flag, *values, what)->delimiter(',')->allow_extra_args(false);
+  command
+      ->add_option_function<std::string>(
+          flag,
+          [flag, values](const std::string& text) {
+            values->clear();
+            for (const absl::string_view number : absl::StrSplit(text, ',')) {
+              double& value = values->emplace_back();
+              if (!absl::SimpleAtod(number, &value)) {
+                throw CLI::ValidationError(
+                    flag, absl::StrCat("\"", text, "\" needs a number between any two commas"));
+              }
+            }
+          },
+          what)
+      ->option_text("NUMBERS");
 }
 
+// Which learners race, and what they learn again.
 void AddRace(CLI::App* command, ModelConfig* config) {
   AddNumbers(command, "--bandwidth-scales", &config->candidates.bandwidth_scales,
              "Bandwidths that race, as multiples of the median distance, separated by "

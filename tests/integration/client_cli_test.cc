@@ -171,6 +171,11 @@ TEST_F(CommandLine, AFlagThatTakesAWordListsThem) {
   EXPECT_THAT(Run("predict m --outputs score,foo" + file).err,
               HasSubstr("--outputs: expected score, label, probabilities, value, variance or "
                         "prediction_interval; got \"foo\""));
+  for (const std::string numbers : {"''", "1,,2", "1,two"}) {
+    run = Run("create m --loss square --input-scales " + numbers);
+    EXPECT_EQ(run.exit_status, 2);
+    EXPECT_THAT(run.err, HasSubstr("needs a number between any two commas"));
+  }
   EXPECT_THAT(Run("create m --loss logistic --averaging mean").err,
               HasSubstr("expected auto, last, polynomial or uniform"));
 }
