@@ -9,12 +9,6 @@
 #include "client/src/encode.h"
 
 namespace kernelstream::client {
-namespace {
-
-// How long a server may take to end a stream that has nothing left to answer.
-constexpr absl::Duration kEndTimeout = absl::Seconds(5);
-
-}  // namespace
 
 // One call. Its state is guarded by the stream's mutex; it outlives OnDone.
 class PredictStream::Impl::Connection final

@@ -38,6 +38,9 @@ std::string RandomId();
 // RetryInfo of a status that came from the server.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
+// How long a server may take to end a stream in which everything is answered.
+inline constexpr absl::Duration kEndTimeout = absl::Seconds(5);
+
 enum class RetryOn {
   kUnavailable,
   // Also RESOURCE_EXHAUSTED with RetryInfo: a full queue.

@@ -19,8 +19,6 @@ constexpr uint64_t kDefaultMessageBytes = uint64_t{4} << 20;
 constexpr uint64_t kDefaultWindowRows = 8192;
 // How long one attempt to connect waits before it counts as failed and the next wait begins.
 constexpr absl::Duration kAttemptTimeout = absl::Seconds(5);
-// How long a server may take to end a stream whose rows are all acknowledged.
-constexpr absl::Duration kEndTimeout = absl::Seconds(5);
 
 StreamOptions WithProducerId(StreamOptions options) {
   if (options.producer_id.empty()) options.producer_id = RandomId();

@@ -9,7 +9,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kArcCosineParameters[] = {
     {.name = "order",
      .doc = "power of the rectified projections: 0 steps, 1 ramps (a network of one hidden layer), "
             "2 and 3 smoother",
@@ -70,7 +70,7 @@ KernelEntry ArcCosineKernel() {
   return {.doc = {.name = "arc_cosine",
                   .doc = "(1 / pi) (|x| |x'| / bandwidth^2)^order J_order(angle between x and x'): "
                          "infinitely wide networks of one hidden layer, without bias",
-                  .parameters = kParameters,
+                  .parameters = kArcCosineParameters,
                   .source = "Cho & Saul, NIPS 2009"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             return std::make_unique<ArcCosine>(static_cast<size_t>(parameters.at("order")),

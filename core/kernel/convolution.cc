@@ -22,7 +22,7 @@ constexpr ParameterDoc Size(absl::string_view name, absl::string_view doc, doubl
           .integer = true};
 }
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kConvolutionParameters[] = {
     Size("height", "rows of the image; 1 for a signal", 65536, 1.0),
     Size("width",
          "columns of the image; absent: what the number of inputs leaves. Inputs are ordered by "
@@ -168,7 +168,7 @@ KernelEntry ConvolutionKernel() {
                   .doc = "det(I + sum over places of D D' / bandwidth^2)^(-1/2), D the difference "
                          "of the patches of x and x' at a place: images and signals that are alike "
                          "after any small filter",
-                  .parameters = kParameters,
+                  .parameters = kConvolutionParameters,
                   .source = "Dai et al., NIPS 2014, section 2"},
           .make = Make,
           .choose = ChooseWidth,

@@ -24,7 +24,7 @@ constexpr ParameterDoc Coefficient(absl::string_view name, double default_value)
           .default_value = default_value};
 }
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kDotProductParameters[] = {
     {.name = "function",
      .doc =
          "f of the inner product: 0 exp(t); 1 geometric, 1 / (1 - t); 2 series, a0 + a1 t + ... + "
@@ -114,7 +114,7 @@ Function FunctionOf(const ParameterMap& parameters) {
 // Each function has parameters of its own.
 absl::Status CheckUse(const ParameterMap& parameters) {
   const Function function = FunctionOf(parameters);
-  for (const ParameterDoc& parameter : kParameters) {
+  for (const ParameterDoc& parameter : kDotProductParameters) {
     const bool is_radius = parameter.name == "radius";
     if (!is_radius && parameter.name[0] != 'a') continue;
     const Function user = is_radius ? kGeometric : kSeries;
@@ -145,7 +145,7 @@ KernelEntry DotProductKernel() {
       .doc = {.name = "dot_product",
               .doc = "f(<x, x'> / bandwidth^2) with f an exponential, a geometric series or given "
                      "coefficients: interactions of all orders",
-              .parameters = kParameters,
+              .parameters = kDotProductParameters,
               .source = "Kar & Karnick, AISTATS 2012"},
       .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
         return std::make_unique<DotProduct>(FunctionOf(parameters), parameters.at("radius"),

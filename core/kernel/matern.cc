@@ -10,7 +10,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kMaternParameters[] = {
     {.name = "nu",
      .doc = "smoothness: functions have nu - 1/2 derivatives or so; 0.5 is exp(-|x - x'| / "
             "bandwidth), large values come near to gaussian. Frequencies are cut at 2^14 times "
@@ -102,7 +102,7 @@ KernelEntry MaternKernel() {
       .doc = {.name = "matern",
               .doc = "2^(1 - nu) / Gamma(nu) s^nu K_nu(s), s = sqrt(2 nu) |x - x'| / bandwidth: "
                      "functions of a chosen smoothness",
-              .parameters = kParameters,
+              .parameters = kMaternParameters,
               .source = "Rasmussen & Williams 2006, eq. 4.14 and 4.15"},
       .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
         return std::make_unique<Matern>(parameters.at("nu"), parameters.at("bandwidth"));

@@ -9,7 +9,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kPolynomialParameters[] = {
     {.name = "degree",
      .doc = "power",
      .min = 1,
@@ -71,7 +71,7 @@ KernelEntry PolynomialKernel() {
   return {.doc = {.name = "polynomial",
                   .doc = "(<x, x'> / bandwidth^2 + offset)^degree: interactions of up to `degree` "
                          "inputs",
-                  .parameters = kParameters,
+                  .parameters = kPolynomialParameters,
                   .source = "Kar & Karnick, AISTATS 2012; sketches: Pham & Pagh, KDD 2013"},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Kernel> {
             // Models that were stored before there were sketches have products.

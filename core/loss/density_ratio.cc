@@ -13,7 +13,7 @@ constexpr double kLargestExponent = 30;
 // Least curvature of a proximal step, for both terms. Measured on pairs of Gaussians in 1, 2 and 5
 // dimensions: .03 to .3 let single batches move the score too far (error of log(p / q) up to 6
 // times that of 1, and no better at any step constant).
-constexpr double kSmallestCurvature = 1;
+constexpr double kSmallestRatioCurvature = 1;
 
 // Immutable.
 class DensityRatio final : public Loss {
@@ -34,8 +34,8 @@ class DensityRatio final : public Loss {
   }
   double curvature() const override { return 1; }
   double CurvatureAt(std::span<const double> scores, double target) const override {
-    if (target > 0) return kSmallestCurvature;
-    return std::max(kSmallestCurvature, PortableExp(std::min(scores[0], kLargestExponent)));
+    if (target > 0) return kSmallestRatioCurvature;
+    return std::max(kSmallestRatioCurvature, PortableExp(std::min(scores[0], kLargestExponent)));
   }
   absl::Status CheckTarget(double target) const override {
     return CheckBinaryTarget("density_ratio", target);

@@ -8,7 +8,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kEpsilonInsensitiveParameters[] = {
     {.name = "epsilon",
      .doc = "residuals up to this, in target_scale (the targets' interquartile range / 1.349), are "
             "free",
@@ -18,7 +18,7 @@ constexpr ParameterDoc kParameters[] = {
 };
 
 // Bounds of the curvature of a proximal step.
-constexpr double kSmallestCurvature = 0.1, kLargestCurvature = 10;
+constexpr double kSmallestTubeCurvature = 0.1, kLargestTubeCurvature = 10;
 
 // Immutable. epsilon 0: the absolute deviation. The second derivative is 0 almost everywhere. The
 // proximal step uses the curvature of the parabola that touches the loss at the score and lies
@@ -42,7 +42,7 @@ class EpsilonInsensitive final : public Loss {
     const double residual = std::abs(scores[0] - target);
     const double to_kink = std::abs(residual - epsilon_);
     const double width = residual > epsilon_ ? std::min(residual, 2 * to_kink) : 2 * to_kink;
-    return 1 / std::clamp(width, 1 / kLargestCurvature, 1 / kSmallestCurvature);
+    return 1 / std::clamp(width, 1 / kLargestTubeCurvature, 1 / kSmallestTubeCurvature);
   }
   absl::Status CheckTarget(double target) const override {
     return CheckNumberTarget(name_, target);
@@ -60,7 +60,7 @@ LossEntry EpsilonInsensitiveLoss() {
                   .doc = "max(0, |r| - epsilon), r = score - target: regression, support vectors; "
                          "derivative sign(r) where |r| > epsilon, else 0; the prediction is near "
                          "the median of the target",
-                  .parameters = kParameters},
+                  .parameters = kEpsilonInsensitiveParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {
             return std::make_unique<EpsilonInsensitive>("epsilon_insensitive",
                                                         parameters.at("epsilon"));

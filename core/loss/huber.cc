@@ -11,7 +11,7 @@ namespace {
 // The usual 1.345 is in deviations of the residuals; these are in deviations of the target (by its
 // quartiles, see Loss::is_robust), which are larger the more is explained. One wild target in a
 // hundred, R^2 .99: mean absolute error + 3.3 % at 1.345, + 1.1 % at .8, + .4 % at .5.
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kHuberParameters[] = {
     {.name = "delta",
      .doc =
          "residual, in target_scale (the targets' interquartile range / 1.349), from where on the "
@@ -51,7 +51,7 @@ LossEntry HuberLoss() {
                   .doc = "r^2 / 2 for |r| <= delta, else delta |r| - delta^2 / 2, r = score - "
                          "target: regression with wild targets among good ones; the prediction is "
                          "a mean that they hardly move",
-                  .parameters = kParameters},
+                  .parameters = kHuberParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {
             return std::make_unique<Huber>(parameters.at("delta"));
           }};

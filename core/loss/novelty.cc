@@ -8,7 +8,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kNoveltyParameters[] = {
     {.name = "fraction",
      .doc = "share of rows to find novel; the threshold is kept where that many score below it",
      .min = 1e-3,
@@ -82,7 +82,7 @@ LossEntry NoveltyLoss() {
                          "row that scores below the threshold, which is learned too, is novel; one "
                          "row in four only serves to choose the threshold; "
                          "derivative -1 there, else 0",
-                  .parameters = kParameters},
+                  .parameters = kNoveltyParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {
             return std::make_unique<Novelty>(parameters.at("fraction"));
           }};

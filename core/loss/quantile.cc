@@ -6,7 +6,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kQuantileParameters[] = {
     {.name = "level",
      .doc = "share of targets that lie below the prediction",
      .min = 1e-4,
@@ -48,7 +48,7 @@ LossEntry QuantileLoss() {
                   .doc = "(1 - level) r for r >= 0, else -level r, r = score - target: regression; "
                          "derivative 1 - level at r = 0; the prediction is the level-quantile of "
                          "the target, so two models bound an interval",
-                  .parameters = kParameters},
+                  .parameters = kQuantileParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {
             return std::make_unique<Quantile>(parameters.at("level"));
           }};

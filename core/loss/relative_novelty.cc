@@ -8,7 +8,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kRelativeNoveltyParameters[] = {
     {.name = "rho",
      .doc = "ratios below exp(-rho) are not told apart: the score goes to 0 there",
      .min = -10,
@@ -18,7 +18,7 @@ constexpr ParameterDoc kParameters[] = {
 
 // Least curvature of a proximal step, as for density_ratio: .03 to .3 were worse at every step
 // constant.
-constexpr double kSmallestCurvature = 1;
+constexpr double kSmallestNoveltyCurvature = 1;
 
 // Immutable. The linear form: the score is the ratio itself. Convex, with a derivative of at most
 // exp(rho), where the exponential form is neither convex nor has a minimum.
@@ -47,9 +47,9 @@ class RelativeNovelty final : public Loss {
   }
   double curvature() const override { return steepest_ * steepest_; }
   double CurvatureAt(std::span<const double> scores, double target) const override {
-    if (target < 0) return kSmallestCurvature;
-    if (scores[0] <= smallest_ratio_) return std::max(kSmallestCurvature, curvature());
-    return std::max(kSmallestCurvature, 1 / (scores[0] * scores[0]));
+    if (target < 0) return kSmallestNoveltyCurvature;
+    if (scores[0] <= smallest_ratio_) return std::max(kSmallestNoveltyCurvature, curvature());
+    return std::max(kSmallestNoveltyCurvature, 1 / (scores[0] * scores[0]));
   }
   absl::Status CheckTarget(double target) const override {
     return CheckBinaryTarget("relative_novelty", target);
@@ -67,7 +67,7 @@ LossEntry RelativeNoveltyLoss() {
                          "score) for rows of the denominator q; for those of the numerator p -1 - "
                          "rho - log(score), its tangent below exp(-rho); the score is the ratio p "
                          "/ q, near 0 where it is below exp(-rho)",
-                  .parameters = kParameters},
+                  .parameters = kRelativeNoveltyParameters},
           .make = [](const ParameterMap& parameters) -> std::unique_ptr<const Loss> {
             return std::make_unique<RelativeNovelty>(parameters.at("rho"));
           }};

@@ -7,7 +7,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kBlockNewtonParameters[] = {
     {.name = "step_size",
      .doc = "how much of the block's Newton step is taken: 1 suits classification, 0.3 regression",
      .min = 1e-6,
@@ -63,7 +63,7 @@ UpdateRuleEntry BlockNewtonRule() {
   return {.doc = {.name = "block_newton",
                   .doc = "the newest features get coefficients by a Newton step of their own, old "
                          "ones decay",
-                  .parameters = kParameters},
+                  .parameters = kBlockNewtonParameters},
           .default_l2_penalty = 1e-6,
           .measure = nullptr,
           .make = [](const ParameterMap& parameters, double l2_penalty,

@@ -13,7 +13,7 @@ Schedule ScheduleOf(const ParameterMap& parameters) {
   return static_cast<Schedule>(static_cast<int>(parameters.at("schedule")));
 }
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kNewestBlockParameters[] = {
     {.name = "schedule",
      .doc = "step size at step t: 0 practical: 1 / sqrt((top_eigenvalue + 1/r + 1/b)^2 + t / "
             "(noise_constant^2 b r)); 1 theta / t; "
@@ -132,7 +132,7 @@ UpdateRuleEntry NewestBlockRule() {
           {.name = "newest_block",
            .doc =
                "the paper's Algorithm 1: only the newest features get coefficients, old ones decay",
-           .parameters = kParameters},
+           .parameters = kNewestBlockParameters},
       .default_l2_penalty = 1e-6,
       .measure = &MeasureTopEigenvalue,
       .make = [](const ParameterMap& parameters, double l2_penalty,

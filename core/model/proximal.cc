@@ -6,7 +6,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr ParameterDoc kParameters[] = {
+constexpr ParameterDoc kProximalParameters[] = {
     {.name = "step_constant",
      .doc = "c: how much a batch's evidence is damped; smaller trusts each batch more",
      .min = 1e-6,
@@ -59,7 +59,7 @@ class Proximal final : public UpdateRule {
 UpdateRuleEntry ProximalRule() {
   return {.doc = {.name = "proximal",
                   .doc = "batch-proximal step on all features in use; no schedule to choose",
-                  .parameters = kParameters},
+                  .parameters = kProximalParameters},
           .default_l2_penalty = 0,
           .measure = nullptr,
           .make = [](const ParameterMap& parameters, double l2_penalty,

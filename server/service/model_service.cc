@@ -16,7 +16,7 @@
 namespace kernelstream::server {
 namespace {
 
-constexpr char kService[] = "kernelstream.v1.ModelService";
+constexpr char kModelService[] = "kernelstream.v1.ModelService";
 constexpr uint32_t kDefaultPageSize = 100;
 constexpr uint32_t kMaxPageSize = 1000;
 
@@ -49,13 +49,13 @@ void Create(const ServiceContext& context, const v1::CreateModelRequest& request
 
 ModelServiceImpl::ModelServiceImpl(const ServiceContext& context)
     : context_(context),
-      create_(context.metrics->ForRpc(kService, "CreateModel")),
-      get_(context.metrics->ForRpc(kService, "GetModel")),
-      list_(context.metrics->ForRpc(kService, "ListModels")),
-      delete_(context.metrics->ForRpc(kService, "DeleteModel")),
-      kernels_(context.metrics->ForRpc(kService, "ListKernels")),
-      losses_(context.metrics->ForRpc(kService, "ListLosses")),
-      samplers_(context.metrics->ForRpc(kService, "ListSamplers")) {}
+      create_(context.metrics->ForRpc(kModelService, "CreateModel")),
+      get_(context.metrics->ForRpc(kModelService, "GetModel")),
+      list_(context.metrics->ForRpc(kModelService, "ListModels")),
+      delete_(context.metrics->ForRpc(kModelService, "DeleteModel")),
+      kernels_(context.metrics->ForRpc(kModelService, "ListKernels")),
+      losses_(context.metrics->ForRpc(kModelService, "ListLosses")),
+      samplers_(context.metrics->ForRpc(kModelService, "ListSamplers")) {}
 
 grpc::ServerUnaryReactor* ModelServiceImpl::CreateModel(grpc::CallbackServerContext* call,
                                                         const grpc::ByteBuffer* bytes,

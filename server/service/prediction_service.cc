@@ -18,7 +18,7 @@
 namespace kernelstream::server {
 namespace {
 
-constexpr char kService[] = "kernelstream.v1.PredictionService";
+constexpr char kPredictionService[] = "kernelstream.v1.PredictionService";
 
 // Thread-safe. A call that ends once, whoever comes first: answer, error or cancellation. Reactor:
 // the gRPC reactor it is.
@@ -204,9 +204,9 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
 
 PredictionServiceImpl::PredictionServiceImpl(const ServiceContext& context)
     : context_(context),
-      predict_(context.metrics->ForRpc(kService, "Predict")),
-      stream_(context.metrics->ForRpc(kService, "StreamPredict")),
-      evaluate_(context.metrics->ForRpc(kService, "Evaluate")) {}
+      predict_(context.metrics->ForRpc(kPredictionService, "Predict")),
+      stream_(context.metrics->ForRpc(kPredictionService, "StreamPredict")),
+      evaluate_(context.metrics->ForRpc(kPredictionService, "Evaluate")) {}
 
 grpc::ServerUnaryReactor* PredictionServiceImpl::Predict(grpc::CallbackServerContext* call,
                                                          const grpc::ByteBuffer* request,

@@ -13,7 +13,7 @@
 namespace kernelstream::server {
 namespace {
 
-constexpr char kService[] = "kernelstream.v1.OnlineUpdateService";
+constexpr char kUpdateService[] = "kernelstream.v1.OnlineUpdateService";
 
 absl::Status CheckSender(const v1::UpdateRequest& request, uint64_t rows) {
   if (absl::Status s = CheckId("request_id", request.request_id()); !s.ok()) return s;
@@ -82,8 +82,8 @@ void Answer(const UnaryReply& reply, const HostedModel& model, bool accepted_onl
 
 UpdateServiceImpl::UpdateServiceImpl(const ServiceContext& context)
     : context_(context),
-      update_(context.metrics->ForRpc(kService, "Update")),
-      stream_(context.metrics->ForRpc(kService, "StreamUpdate")) {}
+      update_(context.metrics->ForRpc(kUpdateService, "Update")),
+      stream_(context.metrics->ForRpc(kUpdateService, "StreamUpdate")) {}
 
 grpc::ServerUnaryReactor* UpdateServiceImpl::Update(grpc::CallbackServerContext* call,
                                                     const grpc::ByteBuffer* bytes,
