@@ -2,13 +2,15 @@
 """Runs every benchmark and writes one table (Markdown) to standard output.
 
   tests/bench/run.py [--build build/release] [--quick] > figures.md
-  tests/bench/run.py --bars > bars.md
+  tests/bench/run.py --bars [--runs 5] > bars.md
 
-First what has to be reached (--bars: only that), one line each. Each Google Benchmark line is the median of three repetitions, with their spread beside it; the other programs print
+First what has to be reached (--bars: only that), one line each; of several runs the median, the extremes and how many
+reached it. Each Google Benchmark line is the median of three repetitions, with their spread beside it; the other programs print
 their own lines. --quick: a tenth of the time, to see that everything runs. Run it while nothing else does.
 """
 import argparse
 import json
+import re
 import subprocess
 import sys
 
@@ -47,13 +49,32 @@ def run(program, arguments):
                           text=True).stdout
 
 
-def print_bars(outputs):
-    """A table of the lines that begin with "bar |", by number."""
-    machine = next(line for line in outputs[0].splitlines() if line.startswith("#"))
-    print(f"{machine.lstrip('# ')}\n\n| # | measure | figure | spread | bar | |\n|---|---|---|---|---|---|")
-    lines = [line for output in outputs for line in output.splitlines() if line.startswith("bar |")]
-    for line in sorted(lines, key=lambda line: int(line.split("|")[1])):
-        print(f"{line[len('bar '):]} |")
+def bar_lines(output):
+    """The fields of the lines that begin with "bar |"."""
+    return [[field.strip() for field in line.split("|")[1:]] for line in output.splitlines() if line.startswith("bar |")]
+
+
+def print_bars(runs):
+    """A table of the bars by number; each run is the outputs of all programs."""
+    machine = next(line for line in runs[0][0].splitlines() if line.startswith("#"))
+    print(machine.lstrip("# ") + "\n")
+    measured = {}
+    for outputs in runs:
+        for line in (line for output in outputs for line in bar_lines(output)):
+            name = re.sub(r" \([^)]*\)", "", line[1])  # figures of the one run
+            measured.setdefault((int(line[0]), name), []).append(line)
+    if len(runs) == 1:
+        print("| # | measure | figure | spread | bar | |\n|---|---|---|---|---|---|")
+        for _, (line,) in sorted(measured.items(), key=lambda item: item[0][0]):
+            print(f"| {' | '.join(line)} |")
+        return
+    print(f"| # | measure | median of {len(runs)} | lowest, highest | bar | reached |\n|---|---|---|---|---|---|")
+    for (number, name), lines in sorted(measured.items(), key=lambda item: item[0][0]):
+        figures = sorted((line[2] for line in lines), key=lambda figure: float(figure.split()[0]))
+        low, high = (figures[i].split()[0] for i in (0, -1))
+        reached = sum(line[5] == "reached" for line in lines)
+        print(f"| {number} | {name} | {figures[(len(figures) - 1) // 2]} | {low}, {high} | {lines[0][4]} | "
+              f"{reached} of {len(lines)} |")
 
 
 def main():
@@ -61,19 +82,20 @@ def main():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--runs", type=int, default=1)
     args = parser.parse_args()
     bench = f"{args.build}/tests/bench"
     seconds, models = ("0.3", "50") if args.quick else ("3", "1000")
-    outputs = [run(f"{bench}/{name}", arguments)
-               for name, arguments in (("bars_bench", []), ("rpc_bench", [seconds]), ("fleet_bench", [models]))]
-    print_bars(outputs)
+    programs = (("bars_bench", []), ("rpc_bench", [seconds]), ("fleet_bench", [models]))
+    runs = [[run(f"{bench}/{name}", arguments) for name, arguments in programs] for _ in range(args.runs)]
+    print_bars(runs)
     if args.bars:
         return 0
     for name in ("core_simd_bench", "core_model_bench"):
         print(f"\n## {name}\n", flush=True)
         google_rows(f"{bench}/{name}", 0.02 if args.quick else 0.2)
     print(f"\n## kernel_bench\n\n{run(f'{bench}/kernel_bench', [])}")
-    for name, output in zip(("bars_bench", "rpc_bench", "fleet_bench"), outputs):
+    for name, output in zip((name for name, _ in programs), runs[0]):
         print(f"\n## {name}\n\n```\n{output}```", flush=True)
     return 0
 
