@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,13 +18,34 @@ constexpr double kMostSurprise = 16;
 constexpr double kSmallestNoiseShare = 0.05;
 constexpr double kLongestMemoryRows = 4096, kShortestMemoryRows = 256;
 
+// The smallest value up to which the weights make `coverage` of all of them and one more of the
+// mean weight; the largest value if none does. With equal weights, split-conformal prediction's
+// rank.
+double WeightedQuantile(std::span<const float> values, std::span<const float> weights,
+                        double coverage) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, [&](size_t i, size_t j) { return values[i] < values[j]; });
+  double total = 0;
+  for (const float weight : weights) total += double{weight};
+  const double wanted = coverage * (total + total / static_cast<double>(values.size()));
+  double below = 0;
+  for (const size_t i : order) {
+    below += double{weights[i]};
+    if (below >= wanted) return double{values[i]};
+  }
+  return double{values[order.back()]};
+}
+
 }  // namespace
 
 absl::Status IntervalCalibration::Restore(CalibrationState state) {
   const bool fits = state.ratios.size() == std::min<uint64_t>(state.rows, kWindow) &&
                     state.squared_errors >= 0 && state.variances >= 0 && state.weight >= 0 &&
                     std::isfinite(state.squared_errors) && std::isfinite(state.variances) &&
-                    std::isfinite(state.weight);
+                    std::isfinite(state.weight) &&
+                    (state.weights.empty() || state.weights.size() == state.ratios.size()) &&
+                    std::ranges::all_of(state.weights, [](float w) { return w > 0; });
   if (!fits) {
     return absl::DataLossError(absl::StrCat("interval state: ", state.ratios.size(),
                                             " errors kept of ", state.rows,
@@ -34,25 +56,42 @@ absl::Status IntervalCalibration::Restore(CalibrationState state) {
 }
 
 void IntervalCalibration::Observe(std::span<const double> residuals,
-                                  std::span<const double> variances) {
+                                  std::span<const double> variances,
+                                  std::span<const double> weights) {
   for (size_t i = 0; i < residuals.size(); ++i) {
     const double expected = noise_variance() + variances[i];
-    Add(residuals[i], variances[i], std::abs(residuals[i]) / std::sqrt(expected));
+    Add(residuals[i], variances[i], std::abs(residuals[i]) / std::sqrt(expected),
+        weights.empty() ? 1 : weights[i]);
   }
 }
 
 void IntervalCalibration::ObservePair(std::span<const double> residuals,
-                                      std::span<const double> lows, std::span<const double> highs) {
+                                      std::span<const double> lows, std::span<const double> highs,
+                                      std::span<const double> weights) {
   for (size_t i = 0; i < residuals.size(); ++i) {
     const double beyond = std::max(lows[i] - residuals[i], residuals[i] - highs[i]);
-    Add(residuals[i], 0, beyond / std::sqrt(noise_variance()));
+    Add(residuals[i], 0, beyond / std::sqrt(noise_variance()), weights.empty() ? 1 : weights[i]);
   }
 }
 
-void IntervalCalibration::Add(double residual, double variance, double ratio) {
+// Before the row's ratio is kept.
+void IntervalCalibration::KeepWeight(float weight) {
+  if (state_.weights.empty()) {
+    if (weight == 1) return;
+    state_.weights.assign(state_.ratios.size(), 1.0f);
+  }
+  if (state_.weights.size() < kWindow) {
+    state_.weights.push_back(weight);
+  } else {
+    state_.weights[state_.rows % kWindow] = weight;
+  }
+}
+
+void IntervalCalibration::Add(double residual, double variance, double ratio, double weight) {
   const double square = residual * residual;
   if (!std::isfinite(square)) return;
   const double expected = noise_variance() + variance;
+  KeepWeight(static_cast<float>(weight));
   if (state_.ratios.size() < kWindow) {
     state_.ratios.push_back(static_cast<float>(ratio));
   } else {
@@ -61,10 +100,11 @@ void IntervalCalibration::Add(double residual, double variance, double ratio) {
   ++state_.rows;
   const double memory =
       std::clamp(static_cast<double>(state_.rows) / 2, kShortestMemoryRows, kLongestMemoryRows);
-  const double keep = PortableExp(-1 / memory);
-  state_.squared_errors = keep * state_.squared_errors + std::min(square, kMostSurprise * expected);
-  state_.variances = keep * state_.variances + variance;
-  state_.weight = keep * state_.weight + 1;
+  const double keep = PortableExp(-weight / memory);
+  state_.squared_errors =
+      keep * state_.squared_errors + weight * std::min(square, kMostSurprise * expected);
+  state_.variances = keep * state_.variances + weight * variance;
+  state_.weight = keep * state_.weight + weight;
 }
 
 double IntervalCalibration::noise_variance() const {
@@ -83,6 +123,13 @@ double IntervalCalibration::factor() const {
   std::vector<float> ratios(recent);
   for (uint64_t i = 0; i < recent; ++i) {
     ratios[i] = state_.ratios[(state_.rows - 1 - i) % kWindow];
+  }
+  if (!state_.weights.empty()) {
+    std::vector<float> weights(recent);
+    for (uint64_t i = 0; i < recent; ++i) {
+      weights[i] = state_.weights[(state_.rows - 1 - i) % kWindow];
+    }
+    return WeightedQuantile(ratios, weights, coverage_);
   }
   // The ceil(coverage (m + 1))-th smallest of m: split-conformal prediction's rank.
   const auto rank = static_cast<uint64_t>(std::ceil(coverage_ * static_cast<double>(recent + 1)));

@@ -11,12 +11,14 @@
 
 namespace kernelstream {
 
-// Everything an IntervalCalibration needs to go on: at most 8 KiB.
+// Everything an IntervalCalibration needs to go on: at most 16 KiB.
 struct CalibrationState {
   uint64_t rows = 0;
-  // Decayed sums of squared errors and of the variances that were predicted for them.
+  // Decayed sums of squared errors and of the variances that were predicted for them, each times
+  // the row's weight, and of the weights.
   double squared_errors = 0, variances = 0, weight = 0;
-  std::vector<float> ratios;  // of the last kWindow rows, a ring: row i (from 0) at i % kWindow
+  std::vector<float> ratios;   // of the last kWindow rows, a ring: row i (from 0) at i % kWindow
+  std::vector<float> weights;  // of these; empty while all were 1
 };
 
 // Thread-compatible; deterministic. Watches rows that were predicted before they were learned: with
@@ -42,13 +44,15 @@ class IntervalCalibration {
   // DATA_LOSS for a state that does not fit together.
   absl::Status Restore(CalibrationState state);
 
-  // residuals, variances: [rows], in the order of the stream; variances >= 0. An infinite or NaN
-  // residual is passed over.
-  void Observe(std::span<const double> residuals, std::span<const double> variances);
+  // residuals, variances, weights (empty: ones): [rows], in the order of the stream; variances >=
+  // 0, weights > 0. A row counts by its weight in means and quantiles. An infinite or NaN residual
+  // is passed over.
+  void Observe(std::span<const double> residuals, std::span<const double> variances,
+               std::span<const double> weights);
 
   // The same for rows with estimated quantiles of their residuals.
   void ObservePair(std::span<const double> residuals, std::span<const double> lows,
-                   std::span<const double> highs);
+                   std::span<const double> highs, std::span<const double> weights);
 
   // At least kSmallestNoiseVariance and a twentieth of the mean squared error; 1 before any row.
   double noise_variance() const;
@@ -58,7 +62,8 @@ class IntervalCalibration {
 
  private:
   static constexpr uint64_t kFewRows = 64;
-  void Add(double residual, double variance, double ratio);
+  void Add(double residual, double variance, double ratio, double weight);
+  void KeepWeight(float weight);
   double coverage_;
   std::optional<double> given_noise_variance_;
   CalibrationState state_;

@@ -1,6 +1,7 @@
 #include "core/model/stochastic_variance.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -35,6 +36,11 @@ double FeatureOf(const float* features, size_t rows, size_t r, size_t f) {
 
 }  // namespace
 
+double TotalWeight(size_t rows, std::span<const double> weights) {
+  if (weights.empty()) return static_cast<double>(rows);
+  return std::accumulate(weights.begin(), weights.end(), 0.0);
+}
+
 SharedRegression::SharedRegression(size_t num_features, size_t num_outputs)
     : num_features_(num_features), num_outputs_(num_outputs) {
   state_.coefficients.resize(num_features * num_outputs);
@@ -55,24 +61,27 @@ void SharedRegression::Predict(const float* features, size_t rows, double* out) 
               out);
 }
 
-void SharedRegression::Step(const float* features, size_t rows, std::span<const double> targets,
-                            double ridge, double step_constant) {
+void SharedRegression::Step(const float* features, size_t rows, std::span<const double> weights,
+                            std::span<const double> targets, double ridge, double step_constant) {
   std::vector<double> errors(rows * num_outputs_);
   Predict(features, rows, errors.data());
   for (size_t i = 0; i < errors.size(); ++i) errors[i] -= targets[i];
-  StepAlong(features, rows, std::move(errors), ridge, step_constant);
+  StepAlong(features, rows, weights, std::move(errors), ridge, step_constant);
 }
 
-void SharedRegression::StepAlong(const float* features, size_t rows, std::vector<double> errors,
+void SharedRegression::StepAlong(const float* features, size_t rows,
+                                 std::span<const double> weights, std::vector<double> errors,
                                  double ridge, double step_constant) {
-  const double decay = ridge * static_cast<double>(rows);
+  const double decay = ridge * TotalWeight(rows, weights);
   const double damping = step_constant + decay;
   std::vector<float> gram(rows * rows);
   FeatureGram(features, num_features_ / kPanelWidth, rows, gram.data());
   const auto size = static_cast<double>(num_features_);
   std::vector<double> system(gram.size());
   for (size_t i = 0; i < gram.size(); ++i) system[i] = double{gram[i]} / size;
-  for (size_t i = 0; i < rows; ++i) system[i * rows + i] += damping;
+  for (size_t i = 0; i < rows; ++i) {
+    system[i * rows + i] += weights.empty() ? damping : damping / weights[i];
+  }
   SolvePositiveDefinite(rows, num_outputs_, system, errors);
   std::vector<float> dual(errors.size());
   for (size_t i = 0; i < dual.size(); ++i) dual[i] = static_cast<float>(-errors[i] / size);
@@ -110,7 +119,8 @@ void OperatorVariance::GrowBlock(const float* left, const float* right, size_t r
   regression_.Move(1 - step_size * ridge, new_right.data(), rows, dual);
 }
 
-void OperatorVariance::Step(const float* left, const float* right, size_t rows, double ridge) {
+void OperatorVariance::Step(const float* left, const float* right, size_t rows,
+                            std::span<const double> weights, double ridge) {
   const size_t size = num_features();
   std::vector<double> targets(rows * size);
   for (size_t r = 0; r < rows; ++r) {
@@ -118,7 +128,7 @@ void OperatorVariance::Step(const float* left, const float* right, size_t rows, 
       targets[r * size + i] = FeatureOf(left, rows, r, i) / static_cast<double>(size);
     }
   }
-  regression_.Step(right, rows, targets, ridge, kStepConstant);
+  regression_.Step(right, rows, weights, targets, ridge, kStepConstant);
 }
 
 void OperatorVariance::Quadratic(const float* left, const float* right, size_t rows,
@@ -153,9 +163,9 @@ TestPointVariance::TestPointVariance(size_t num_features, std::vector<float> poi
       point_features_(std::move(point_features)),
       prior_(std::move(prior)) {}
 
-void TestPointVariance::Step(const float* features, size_t rows,
+void TestPointVariance::Step(const float* features, size_t rows, std::span<const double> weights,
                              std::span<const double> kernel_values, double ridge) {
-  regression_.Step(features, rows, kernel_values, ridge, kStepConstant);
+  regression_.Step(features, rows, weights, kernel_values, ridge, kStepConstant);
 }
 
 std::vector<double> TestPointVariance::Variances() const {

@@ -16,6 +16,9 @@ namespace kernelstream {
 
 inline constexpr size_t kMostTestPoints = 256;
 
+// Of rows; weights: [rows], or empty: ones.
+double TotalWeight(size_t rows, std::span<const double> weights);
+
 // Square-loss regressions that share features: 4 bytes x features x outputs.
 struct SharedRegressionState {
   std::vector<float> coefficients;  // [panel][output][16]
@@ -25,6 +28,7 @@ struct SharedRegressionState {
 // batch's kernel matrix of the features, E the errors [rows, outputs] and b its rows,
 //   (K + (step constant + ridge b) I) V = E,
 //   coefficients = (1 - ridge b / (step constant + ridge b)) coefficients - features' V / D.
+// Where rows have weights w, b is their sum, and I is diag(1 / w).
 class SharedRegression {
  public:
   // num_features: a positive multiple of 16.
@@ -34,12 +38,12 @@ class SharedRegression {
 
   // out: [rows][num_outputs].
   void Predict(const float* features, size_t rows, double* out) const;
-  // One step towards targets [rows][num_outputs].
-  void Step(const float* features, size_t rows, std::span<const double> targets, double ridge,
-            double step_constant);
+  // One step towards targets [rows][num_outputs]. weights: [rows], > 0; empty: ones.
+  void Step(const float* features, size_t rows, std::span<const double> weights,
+            std::span<const double> targets, double ridge, double step_constant);
   // The same step with errors of the caller's: derivatives of another loss, [rows][num_outputs].
-  void StepAlong(const float* features, size_t rows, std::vector<double> errors, double ridge,
-                 double step_constant);
+  void StepAlong(const float* features, size_t rows, std::span<const double> weights,
+                 std::vector<double> errors, double ridge, double step_constant);
   // coefficients = decay coefficients + features' dual, dual [rows][num_outputs].
   void Move(double decay, const float* features, size_t rows, std::span<const float> dual);
 
@@ -78,8 +82,10 @@ class OperatorVariance {
   //   theta_mk = step_size / (b block^2) sum_x phi_m(x) phi'_k(x)                 m, k new
   void GrowBlock(const float* left, const float* right, size_t rows, size_t before, size_t block,
                  double step_size, double ridge);
-  // A proximal step on all features, for when there are no new ones. ridge: noise / n.
-  void Step(const float* left, const float* right, size_t rows, double ridge);
+  // A proximal step on all features, for when there are no new ones. weights: as
+  // SharedRegression::Step. ridge: noise / n.
+  void Step(const float* left, const float* right, size_t rows, std::span<const double> weights,
+            double ridge);
 
   // out: [rows], in [0, prior]. prior: |phi(x)|^2 / D rather than k(x, x), so that most of the
   // left family's sampling error cancels.
@@ -107,9 +113,10 @@ class TestPointVariance {
     return regression_.Restore(std::move(state));
   }
 
-  // kernel_values: k(x*_i, x_r), [rows][points]. ridge: noise / n.
-  void Step(const float* features, size_t rows, std::span<const double> kernel_values,
-            double ridge);
+  // weights: as SharedRegression::Step. kernel_values: k(x*_i, x_r), [rows][points]. ridge: noise /
+  // n.
+  void Step(const float* features, size_t rows, std::span<const double> weights,
+            std::span<const double> kernel_values, double ridge);
   // Of each point, in [0, prior].
   std::vector<double> Variances() const;
 

@@ -416,13 +416,23 @@ double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
   std::vector<double> scores(rows.size());
   snapshot.Score(rows, *options_.executor, scores.data());
   // Rows whose features overflow are in no step either.
-  std::erase_if(scores, [](double score) { return !std::isfinite(score); });
-  if (scores.empty()) return snapshot.threshold();
-  const double fraction = config_.loss.parameters.at("fraction");
-  const auto below = static_cast<size_t>(fraction * static_cast<double>(scores.size()));
-  const auto at = scores.begin() + static_cast<std::ptrdiff_t>(below);
-  std::nth_element(scores.begin(), at, scores.end());
-  return *at;
+  std::vector<std::pair<double, double>> weighted;  // score, weight
+  double total = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(scores[i])) continue;
+    weighted.emplace_back(scores[i], rows.weight(i));
+    total += double{rows.weight(i)};
+  }
+  if (weighted.empty()) return snapshot.threshold();
+  std::ranges::sort(weighted);
+  // The score that rows of this share of the weight are below.
+  const double below = config_.loss.parameters.at("fraction") * total;
+  double seen = 0;
+  for (const auto& [score, weight] : weighted) {
+    seen += weight;
+    if (seen > below) return score;
+  }
+  return weighted.back().first;
 }
 
 void Trainer::Impl::AddNotServed(Served& served) const {

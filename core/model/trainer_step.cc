@@ -417,7 +417,7 @@ void Trainer::Impl::Replay(size_t rows) {
         old, i, std::min(BlockRows(), old.size() - i), Rows::kReplayed,
         [](const CandidateState& c) { return c.replays; }, work);
     if (variance_ != nullptr && variance_->learns_again() && !work.rows.empty()) {
-      variance_->LearnAgain(TakeVarianceInputs(work).view(), work.x.rows);
+      variance_->LearnAgain(TakeVarianceInputs(work).view(), work.x.rows, work.weights);
     }
   }
 }

@@ -105,6 +105,7 @@ VarianceEstimator::VarianceEstimator(const ModelConfig& config, double target_sc
 
 void VarianceEstimator::Start(std::span<const float> point_features) {
   rows_ = published_rows_ = 0;
+  row_weight_ = 0;
   mean_errors_ = {};
   published_operator_.reset();
   switch (variance_.method) {
@@ -134,7 +135,11 @@ void VarianceEstimator::Start(std::span<const float> point_features) {
 
 absl::Status VarianceEstimator::Restore(VarianceState state) {
   if (absl::Status s = calibration_.Restore(std::move(state.calibration)); !s.ok()) return s;
+  if (!(state.row_weight >= 0 && std::isfinite(state.row_weight))) {
+    return absl::DataLossError("variance state: the weight of its rows is out of range");
+  }
   rows_ = state.rows;
+  row_weight_ = state.row_weight;
   const MeanErrorsState& errors = state.mean_errors;
   if (!(errors.posterior >= 0 && std::isfinite(errors.posterior) && errors.learner >= 0 &&
         std::isfinite(errors.learner))) {
@@ -158,6 +163,7 @@ absl::Status VarianceEstimator::Restore(VarianceState state) {
 VarianceState VarianceEstimator::state() const {
   VarianceState state;
   state.rows = rows_;
+  state.row_weight = row_weight_;
   state.calibration = calibration_.state();
   state.mean_errors = mean_errors_;
   if (posterior_.has_value()) state.posterior = posterior_->state();
@@ -178,6 +184,9 @@ void VarianceEstimator::AddTo(Digest128& digest) const {
   digest.AddDouble(calibration.variances);
   digest.AddDouble(calibration.weight);
   digest.Add(calibration.ratios.data(), calibration.ratios.size() * sizeof(float));
+  // Models without weights keep the fingerprints that they had before these were noted.
+  if (row_weight_ != static_cast<double>(rows_)) digest.AddDouble(row_weight_);
+  digest.Add(calibration.weights.data(), calibration.weights.size() * sizeof(float));
   if (posterior_.has_value()) posterior_->AddTo(digest);
   const auto add = [&](const SharedRegressionState& state) {
     digest.Add(state.coefficients.data(), state.coefficients.size() * sizeof(float));
@@ -216,6 +225,7 @@ void VarianceEstimator::DiscountMeanErrors(double factor) {
 }
 
 void VarianceEstimator::Calibrate(const VarianceFeatures& features, size_t rows,
+                                  std::span<const double> weights,
                                   std::span<const double> residuals,
                                   std::vector<RowUncertainty>* assessed) {
   std::vector<double> variances(rows, 0.0);
@@ -232,10 +242,11 @@ void VarianceEstimator::Calibrate(const VarianceFeatures& features, size_t rows,
       row.below = row.above = factor * std::sqrt(noise + variance);
     }
   }
-  calibration_.Observe(residuals, variances);
+  calibration_.Observe(residuals, variances, weights);
 }
 
 void VarianceEstimator::LearnQuantiles(const float* features, size_t rows,
+                                       std::span<const double> weights,
                                        std::span<const double> residuals,
                                        std::vector<RowUncertainty>* assessed) {
   std::vector<double> pair(rows * 2), lows(rows), highs(rows);
@@ -248,7 +259,7 @@ void VarianceEstimator::LearnQuantiles(const float* features, size_t rows,
   for (size_t i = 0; assessed != nullptr && i < rows; ++i) {
     assessed->push_back(Around(lows[i], highs[i], reach));
   }
-  calibration_.ObservePair(residuals, lows, highs);
+  calibration_.ObservePair(residuals, lows, highs, weights);
   const double levels[] = {(1 - variance_.coverage) / 2, (1 + variance_.coverage) / 2};
   const double deviation = std::sqrt(calibration_.noise_variance());
   for (size_t i = 0; i < rows; ++i) {
@@ -257,7 +268,7 @@ void VarianceEstimator::LearnQuantiles(const float* features, size_t rows,
       pair[2 * i + k] = std::isfinite(residuals[i]) ? deviation * (above - levels[k]) : 0;
     }
   }
-  quantiles_->StepAlong(features, rows, std::move(pair), 0, kQuantileStepConstant);
+  quantiles_->StepAlong(features, rows, weights, std::move(pair), 0, kQuantileStepConstant);
 }
 
 void VarianceEstimator::Learn(const VarianceFeatures& features, size_t rows,
@@ -266,32 +277,34 @@ void VarianceEstimator::Learn(const VarianceFeatures& features, size_t rows,
                               std::vector<RowUncertainty>* assessed) {
   if (!residuals.empty()) {
     if (quantiles_.has_value()) {
-      LearnQuantiles(features.first, rows, residuals, assessed);
+      LearnQuantiles(features.first, rows, weights, residuals, assessed);
     } else {
-      Calibrate(features, rows, residuals, assessed);
+      Calibrate(features, rows, weights, residuals, assessed);
     }
   }
   rows_ += rows;
+  row_weight_ += TotalWeight(rows, weights);
   const double noise = calibration_.noise_variance();
   if (posterior_.has_value()) posterior_->Add(features.first, rows, targets, weights, noise);
-  StepStochastic(features, rows);
+  StepStochastic(features, rows, weights);
 }
 
-void VarianceEstimator::LearnAgain(const VarianceFeatures& features, size_t rows) {
+void VarianceEstimator::LearnAgain(const VarianceFeatures& features, size_t rows,
+                                   std::span<const double> weights) {
   published_operator_.reset();
-  StepStochastic(features, rows);
+  StepStochastic(features, rows, weights);
 }
 
-void VarianceEstimator::StepStochastic(const VarianceFeatures& features, size_t rows) {
-  const double ridge =
-      calibration_.noise_variance() / static_cast<double>(std::max<uint64_t>(rows_, 1));
+void VarianceEstimator::StepStochastic(const VarianceFeatures& features, size_t rows,
+                                       std::span<const double> weights) {
+  const double ridge = calibration_.noise_variance() / std::max(row_weight_, 1.0);
   if (operator_.has_value()) {
-    operator_->Step(features.first, features.second, rows, ridge);
+    operator_->Step(features.first, features.second, rows, weights, ridge);
   }
   if (test_points_.has_value()) {
     const std::vector<double> kernel =
         FeatureKernel(point_features_, points_->size(), features.first, rows, num_features_);
-    test_points_->Step(features.first, rows, kernel, ridge);
+    test_points_->Step(features.first, rows, weights, kernel, ridge);
   }
 }
 

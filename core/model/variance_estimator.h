@@ -71,6 +71,7 @@ struct MeanErrorsState {
 // SharedRegressionState for the bytes.
 struct VarianceState {
   uint64_t rows = 0;
+  double row_weight = 0;  // of these rows together
   PosteriorState posterior;
   SharedRegressionState regression;
   CalibrationState calibration;
@@ -129,9 +130,9 @@ class VarianceEstimator {
              std::vector<RowUncertainty>* assessed = nullptr);
 
   // kOperator and kTestPoints, which learn too little from each row when they see it once: a
-  // mini-batch that was learned before.
+  // mini-batch that was learned before. weights: as Learn.
   bool learns_again() const { return operator_.has_value() || test_points_.has_value(); }
-  void LearnAgain(const VarianceFeatures& features, size_t rows);
+  void LearnAgain(const VarianceFeatures& features, size_t rows, std::span<const double> weights);
 
   // A function of the state. Copies what is small, and an operator (4 features^2 bytes) that has
   // learned since.
@@ -144,11 +145,12 @@ class VarianceEstimator {
   const IntervalCalibration& calibration() const { return calibration_; }
 
  private:
-  void Calibrate(const VarianceFeatures& features, size_t rows, std::span<const double> residuals,
-                 std::vector<RowUncertainty>* assessed);
-  void StepStochastic(const VarianceFeatures& features, size_t rows);
-  void LearnQuantiles(const float* features, size_t rows, std::span<const double> residuals,
-                      std::vector<RowUncertainty>* assessed);
+  void Calibrate(const VarianceFeatures& features, size_t rows, std::span<const double> weights,
+                 std::span<const double> residuals, std::vector<RowUncertainty>* assessed);
+  void StepStochastic(const VarianceFeatures& features, size_t rows,
+                      std::span<const double> weights);
+  void LearnQuantiles(const float* features, size_t rows, std::span<const double> weights,
+                      std::span<const double> residuals, std::vector<RowUncertainty>* assessed);
 
   VarianceConfig variance_;
   size_t num_features_;
@@ -156,6 +158,7 @@ class VarianceEstimator {
   std::vector<float> point_features_;
   IntervalCalibration calibration_;
   uint64_t rows_ = 0;
+  double row_weight_ = 0;
   MeanErrorsState mean_errors_;
   std::optional<ExactPosterior> posterior_;
   std::optional<OperatorVariance> operator_;

@@ -26,6 +26,9 @@ void EncodeVariance(const TrainerState& state, v1::CheckpointRecord& out) {
   const VarianceState& variance = state.variance;
   v1::VarianceStateRecord& record = *out.mutable_variance();
   record.set_rows(variance.rows);
+  if (variance.row_weight != static_cast<double>(variance.rows)) {
+    record.set_row_weight(variance.row_weight);
+  }
   const PosteriorState& posterior = variance.posterior;
   record.set_posterior_rows(posterior.rows);
   record.set_products(Bytes(posterior.products));
@@ -41,6 +44,7 @@ void EncodeVariance(const TrainerState& state, v1::CheckpointRecord& out) {
   record.set_variances(calibration.variances);
   record.set_weight(calibration.weight);
   record.set_ratios(Bytes(calibration.ratios));
+  record.set_ratio_weights(Bytes(calibration.weights));
   record.set_mean_error_rows(variance.mean_errors.rows);
   record.set_posterior_squared_errors(variance.mean_errors.posterior);
   record.set_learner_squared_errors(variance.mean_errors.learner);
@@ -54,6 +58,8 @@ absl::Status DecodeVariance(const v1::CheckpointRecord& in, TrainerState& out) {
   const v1::VarianceStateRecord& record = in.variance();
   VarianceState& variance = out.variance;
   variance.rows = record.rows();
+  variance.row_weight =
+      record.row_weight() == 0 ? static_cast<double>(record.rows()) : record.row_weight();
   PosteriorState& posterior = variance.posterior;
   posterior.rows = record.posterior_rows();
   posterior.factor_rows = record.factor_rows();
@@ -69,7 +75,8 @@ absl::Status DecodeVariance(const v1::CheckpointRecord& in, TrainerState& out) {
       !ReadArray(record.target_products(), posterior.target_products) ||
       !ReadArray(record.factor(), posterior.factor) || !ReadArray(record.mean(), posterior.mean) ||
       !ReadArray(record.coefficients(), variance.regression.coefficients) ||
-      !ReadArray(record.ratios(), calibration.ratios)) {
+      !ReadArray(record.ratios(), calibration.ratios) ||
+      !ReadArray(record.ratio_weights(), calibration.weights)) {
     return absl::DataLossError("a checkpoint record's variance is cut");
   }
   return absl::OkStatus();

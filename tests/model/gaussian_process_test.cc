@@ -144,7 +144,7 @@ class GaussianProcess : public testing::Test {
     OperatorVariance variance(num_features);
     Sample(steps, [&](const std::vector<float>& batch) {
       variance.Step(Features(batch, num_features, 11, 0, kBatch).data(),
-                    Features(batch, num_features, 12, 0, kBatch).data(), kBatch,
+                    Features(batch, num_features, 12, 0, kBatch).data(), kBatch, {},
                     kNoise / static_cast<double>(points_));
     });
     std::vector<double> out(kTests);
@@ -162,7 +162,7 @@ class GaussianProcess : public testing::Test {
       for (size_t r = 0; r < kBatch; ++r) {
         for (size_t i = 0; i < kTests; ++i) targets[r * kTests + i] = Kernel(batch, r, at_, i);
       }
-      variance.Step(Features(batch, num_features, 11, 0, kBatch).data(), kBatch, targets,
+      variance.Step(Features(batch, num_features, 11, 0, kBatch).data(), kBatch, {}, targets,
                     kNoise / static_cast<double>(points_));
     });
     const std::vector<double> out = variance.Variances();

@@ -133,7 +133,7 @@ TEST(SharedRegression, TakesTheProximalStep) {
         }
       }
     }
-    regression.Step(features.data(), kRows, targets, kRidge, kStep);
+    regression.Step(features.data(), kRows, {}, targets, kRidge, kStep);
     for (size_t f = 0; f < kSize; ++f) {
       for (size_t k = 0; k < kOutputs; ++k) {
         ASSERT_NEAR(
@@ -141,6 +141,30 @@ TEST(SharedRegression, TakesTheProximalStep) {
                 .coefficients[(f / kPanelWidth * kOutputs + k) * kPanelWidth + f % kPanelWidth],
             want[f * kOutputs + k], 1e-6);
       }
+    }
+  }
+}
+
+TEST(SharedRegression, ARowOfWeightTwoIsTwoRows) {
+  constexpr size_t kSize = 32, kRows = 4;
+  SharedRegression weighted(kSize, 1), twice(kSize, 1);
+  for (uint64_t step = 0; step < 4; ++step) {
+    // The last two rows of four are one row.
+    std::vector<float> features = Features(kSize, kRows, step);
+    for (size_t f = 0; f < kSize; ++f) {
+      float* lanes = features.data() + f / kPanelWidth * kRows * kPanelWidth + f % kPanelWidth;
+      lanes[3 * kPanelWidth] = lanes[2 * kPanelWidth];
+    }
+    std::vector<float> fewer;
+    for (size_t p = 0; p < kSize / kPanelWidth; ++p) {
+      const auto panel = features.begin() + static_cast<std::ptrdiff_t>(p * kRows * kPanelWidth);
+      fewer.insert(fewer.end(), panel, panel + 3 * kPanelWidth);
+    }
+    weighted.Step(fewer.data(), 3, std::vector<double>{1, 1, 2}, std::vector<double>{1, -1, 3},
+                  0.02, 0.7);
+    twice.Step(features.data(), 4, {}, std::vector<double>{1, -1, 3, 3}, 0.02, 0.7);
+    for (size_t f = 0; f < kSize; ++f) {
+      ASSERT_NEAR(weighted.state().coefficients[f], twice.state().coefficients[f], 1e-6);
     }
   }
 }
@@ -157,12 +181,12 @@ TEST(StochasticVariance, StaysBetweenZeroAndThePrior) {
   EXPECT_TRUE(in_range());
   for (uint64_t step = 0; step < 20; ++step) {
     variance.Step(Features(kSize, kRows, 10 + step).data(),
-                  Features(kSize, kRows, 50 + step).data(), kRows, 1e-3);
+                  Features(kSize, kRows, 50 + step).data(), kRows, {}, 1e-3);
     EXPECT_TRUE(in_range()) << step;
   }
   TestPointVariance points(kSize, at, std::vector<double>(30, 1.0));
   for (const double v : points.Variances()) EXPECT_EQ(v, 1);
-  points.Step(at.data(), 30, std::vector<double>(900, 3.0), 1e-3);
+  points.Step(at.data(), 30, {}, std::vector<double>(900, 3.0), 1e-3);
   for (const double v : points.Variances()) {
     EXPECT_GE(v, 0);
     EXPECT_LE(v, 1);
@@ -172,7 +196,7 @@ TEST(StochasticVariance, StaysBetweenZeroAndThePrior) {
 TEST(StochasticVariance, GoesOnFromItsStateBitForBitAndRefusesAnother) {
   OperatorVariance through(32), restored(32);
   const auto step = [](OperatorVariance& variance, uint64_t seed) {
-    variance.Step(Features(32, 7, seed).data(), Features(32, 7, seed + 50).data(), 7, 1e-2);
+    variance.Step(Features(32, 7, seed).data(), Features(32, 7, seed + 50).data(), 7, {}, 1e-2);
   };
   step(through, 1);
   ASSERT_TRUE(restored.Restore(through.state()).ok());

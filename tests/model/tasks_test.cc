@@ -70,6 +70,21 @@ TEST(Novelty, TheWantedFractionIsBelowTheThreshold) {
   }
 }
 
+TEST(Novelty, RowsThatHardlyCountHardlyMoveTheThreshold) {
+  const ModelConfig config = TaskConfig("novelty", {{"fraction", 0.1}});
+  SampleBatch rows;
+  const SampleBatch members = Ring(10000, 2, 1), strangers = Ring(5000, 2, 7, /*on_ring=*/false);
+  for (size_t i = 0; i < strangers.size(); ++i) {
+    rows.AppendRow(members, 2 * i);
+    rows.AppendRow(members, 2 * i + 1);
+    rows.AppendRow(strangers, i);
+    rows.SetWeight(0.001f);
+  }
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  EXPECT_NEAR(FractionBelow(*trainer, Ring(8000, 2, 2)), 0.1, 0.02);
+}
+
 // Snapshots report none: the threshold that learning moves is not the one that is served.
 TEST(Novelty, EvaluationsCountTheRowsBelowTheThreshold) {
   const ModelConfig config = TaskConfig("novelty", {{"fraction", 0.2}});

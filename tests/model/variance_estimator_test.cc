@@ -242,7 +242,7 @@ TEST(IntervalCalibration, AWildTargetDoesNotWidenIntervalsForLong) {
     for (size_t i = 0; i < rows; ++i) {
       const double size = random.Uniform() < wild_share ? 30 : 1;
       const double residual[] = {0.1 * size * random.Normal()}, variance[] = {0};
-      calibration.Observe(residual, variance);
+      calibration.Observe(residual, variance, {});
     }
     return 2 * calibration.factor() * std::sqrt(calibration.noise_variance());
   };
@@ -250,8 +250,40 @@ TEST(IntervalCalibration, AWildTargetDoesNotWidenIntervalsForLong) {
   EXPECT_NEAR(observe(4000, 0.01), 0.335, 0.05);
   const double nan[] = {std::nan("")}, variance[] = {0};
   const uint64_t rows = calibration.state().rows;
-  calibration.Observe(nan, variance);
+  calibration.Observe(nan, variance, {});
   EXPECT_EQ(calibration.state().rows, rows);
+}
+
+TEST(IntervalCalibration, RowsCountByTheirWeight) {
+  constexpr double kVariance[] = {0};
+  const auto width = [](const IntervalCalibration& calibration) {
+    return 2 * calibration.factor() * std::sqrt(calibration.noise_variance());
+  };
+  // Rows that hardly count, with ten times the noise.
+  IntervalCalibration plain(0.9, std::nullopt), disturbed(0.9, std::nullopt);
+  // A row of weight 2, and the same row twice.
+  IntervalCalibration weighted(0.9, std::nullopt), twice(0.9, std::nullopt);
+  Random random(9);
+  for (size_t i = 0; i < 900; ++i) {
+    const double residual[] = {random.Normal()}, wild[] = {10 * random.Normal()};
+    plain.Observe(residual, kVariance, {});
+    disturbed.Observe(residual, kVariance, std::vector<double>{1});
+    disturbed.Observe(wild, kVariance, std::vector<double>{0.001});
+    const size_t times = i % 2 == 0 ? 2 : 1;
+    weighted.Observe(residual, kVariance, std::vector<double>{static_cast<double>(times)});
+    for (size_t k = 0; k < times; ++k) twice.Observe(residual, kVariance, {});
+  }
+  EXPECT_NEAR(disturbed.noise_variance(), plain.noise_variance(), 0.1);
+  EXPECT_NEAR(width(disturbed), width(plain), 0.1);
+  EXPECT_NEAR(weighted.noise_variance(), twice.noise_variance(), 0.02);
+  EXPECT_NEAR(width(weighted), width(twice), 0.05);
+
+  IntervalCalibration restored(0.9, std::nullopt);
+  ASSERT_TRUE(restored.Restore(disturbed.state()).ok());
+  EXPECT_EQ(restored.factor(), disturbed.factor());
+  CalibrationState broken = disturbed.state();
+  broken.weights.pop_back();
+  EXPECT_TRUE(absl::IsDataLoss(restored.Restore(broken)));
 }
 
 // It has its own features from the first row on: newest_block's model grows, its operator does not.

@@ -151,6 +151,7 @@ class Random {
   VarianceState Variance() {
     VarianceState state;
     state.rows = 1 + Below(1000);
+    state.row_weight = Double();
     state.posterior = {.rows = Bits(),
                        .products = {Double(), Double()},
                        .target_products = {Double()},
@@ -163,7 +164,8 @@ class Random {
                          .squared_errors = Double(),
                          .variances = Double(),
                          .weight = Double(),
-                         .ratios = Floats(6)};
+                         .ratios = Floats(6),
+                         .weights = Floats(6)};
     state.mean_errors = {Bits(), Double(), Double()};
     return state;
   }
@@ -323,7 +325,8 @@ inline bool Same(const VarianceState& a, const VarianceState& b) {
          Same(p.mean, q.mean) && Same(a.regression.coefficients, b.regression.coefficients) &&
          c.rows == d.rows && Same(c.squared_errors, d.squared_errors) &&
          Same(c.variances, d.variances) && Same(c.weight, d.weight) && Same(c.ratios, d.ratios) &&
-         e.rows == f.rows && Same(e.posterior, f.posterior) && Same(e.learner, f.learner);
+         Same(c.weights, d.weights) && Same(a.row_weight, b.row_weight) && e.rows == f.rows &&
+         Same(e.posterior, f.posterior) && Same(e.learner, f.learner);
 }
 inline bool Same(const CandidateState& a, const CandidateState& b) {
   return a.generation == b.generation && Same(a.bandwidth, b.bandwidth) &&
