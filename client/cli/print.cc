@@ -1,6 +1,7 @@
 #include "client/cli/print.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace kernelstream::client {
 namespace {
 
 constexpr size_t kMostShownLabels = 20;
+constexpr size_t kMostShownNumbers = 8;
 
 // What one line has room for, of the metrics that the task has.
 struct Headline {
@@ -124,13 +126,15 @@ std::string NumbersLine(const std::vector<double>& numbers) {
       numbers, ", ", [](std::string* out, double number) { absl::StrAppend(out, Number(number)); });
 }
 
+// After the first kMostShownNumbers of so many.
+std::string Rest(size_t all) { return absl::StrCat(", ... (", all, " in all; --json shows them)"); }
+
 // Of many, the first.
 std::string FirstNumbersLine(std::vector<double> numbers) {
-  constexpr size_t kMost = 8;
-  if (numbers.size() <= kMost) return NumbersLine(numbers);
+  if (numbers.size() <= kMostShownNumbers) return NumbersLine(numbers);
   const size_t all = numbers.size();
-  numbers.resize(kMost);
-  return absl::StrCat(NumbersLine(numbers), ", ... (", all, " in all; --json shows them)");
+  numbers.resize(kMostShownNumbers);
+  return absl::StrCat(NumbersLine(numbers), Rest(all));
 }
 
 std::string ComponentLine(const Component& component) {
@@ -258,6 +262,29 @@ std::string ServedLine(const std::vector<CandidateReport>& candidates) {
   return "";
 }
 
+// The inputs that count most, with their shares.
+std::string RelevanceLine(const std::vector<double>& relevance) {
+  std::vector<size_t> order(relevance.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t i, size_t j) { return relevance[i] > relevance[j]; });
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(order.size(), kMostShownNumbers); ++i) {
+    parts.push_back(absl::StrFormat("%d (%.2g)", order[i], relevance[order[i]]));
+  }
+  return absl::StrCat(absl::StrJoin(parts, ", "),
+                      order.size() > kMostShownNumbers ? Rest(order.size()) : "");
+}
+
+std::string FrequenciesLine(uint64_t bytes, uint64_t kept) {
+  if (bytes == 0) return "";
+  const auto mib = [](uint64_t size) {
+    return absl::StrFormat("%.1f MiB", static_cast<double>(size) / (1 << 20));
+  };
+  if (kept == bytes) return absl::StrCat(mib(bytes), ", all kept");
+  return absl::StrCat(mib(kept), " of ", mib(bytes),
+                      " kept; the others are drawn again at each use (see --feature_cache_mib)");
+}
+
 void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Head("chosen by the server");
   table->AddCount("dimension", resolved.dimension);
@@ -272,6 +299,7 @@ void AddResolved(const ResolvedConfig& resolved, Table* table) {
   table->Add("target scale", NumbersLine(resolved.target_scales));
   if (resolved.loss.name == "novelty") table->Add("threshold", Number(resolved.threshold));
   table->Add("served learner", ServedLine(resolved.candidates));
+  table->Add("inputs by relevance", RelevanceLine(resolved.input_relevance));
   table->Add("max features", MaxFeaturesText(resolved.max_features));
   table->AddCount("batch rows", resolved.batch_rows);
   table->Add("seed", absl::StrCat(resolved.seed));
@@ -414,6 +442,7 @@ std::string DescribeText(const ModelInfo& model) {
   if (model.drift_reports != 0) table.Add("drift reports", WithCommas(model.drift_reports));
   table.Add("step", WithCommas(model.step));
   table.Add("features", WithCommas(model.num_features));
+  table.Add("frequencies", FrequenciesLine(model.frequency_bytes, model.kept_frequency_bytes));
   table.Add("rows learned", WithCommas(model.rows_learned));
   table.Add("rows pending", WithCommas(model.rows_pending));
   table.Add("rows rejected", WithCommas(model.rows_rejected));

@@ -112,6 +112,7 @@ void Fill(const ResolvedConfig& from, v1::ResolvedConfig* to) {
   to->set_standardized_inputs(from.standardized_inputs);
   Copy(from.input_offsets, to->mutable_input_offsets());
   Copy(from.input_scales, to->mutable_input_scales());
+  Copy(from.input_relevance, to->mutable_input_relevance());
   to->set_target_offset(from.target_offset);
   to->set_target_scale(from.target_scale);
   Copy(from.target_offsets, to->mutable_target_offsets());
@@ -150,6 +151,7 @@ ResolvedConfig FromProto(const v1::ResolvedConfig& from) {
   to.standardized_inputs = from.standardized_inputs();
   Copy(from.input_offsets(), &to.input_offsets);
   Copy(from.input_scales(), &to.input_scales);
+  Copy(from.input_relevance(), &to.input_relevance);
   to.target_offset = from.target_offset();
   to.target_scale = from.target_scale();
   Copy(from.target_offsets(), &to.target_offsets);
@@ -377,6 +379,8 @@ v1::Model ToProto(const ModelInfo& from) {
     added->set_text(warning.text);
   }
   state.set_drift_reports(from.drift_reports);
+  state.mutable_frequencies()->set_bytes(from.frequency_bytes);
+  state.mutable_frequencies()->set_kept_bytes(from.kept_frequency_bytes);
   return to;
 }
 
@@ -404,6 +408,8 @@ ModelInfo FromProto(const v1::Model& from) {
         {.kind = static_cast<WarningKind>(warning.kind()), .text = warning.text()});
   }
   to.drift_reports = state.drift_reports();
+  to.frequency_bytes = state.frequencies().bytes();
+  to.kept_frequency_bytes = state.frequencies().kept_bytes();
   return to;
 }
 

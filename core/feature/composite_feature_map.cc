@@ -7,6 +7,21 @@
 
 namespace kernelstream {
 
+int64_t BytesOfTerms(const FeatureSpec& spec, uint64_t seed, const TermMaps& terms,
+                     uint64_t num_features) {
+  int64_t bytes = 0;
+  if (spec.composition != Composition::kSum) {
+    for (const auto& term : terms) bytes += term->BytesOf(num_features);
+    return bytes;
+  }
+  const uint64_t unit = spec.waves() * kPanelWidth;
+  const auto runs = TermChoice(spec, seed).Runs(0, (num_features + unit - 1) / unit);
+  for (size_t m = 0; m < terms.size(); ++m) {
+    bytes += terms[m]->BytesOf((runs[m].first + runs[m].places.size()) * unit);
+  }
+  return bytes;
+}
+
 int64_t CachedBytes(const TermMaps& terms) {
   int64_t bytes = 0;
   for (const auto& term : terms) bytes += term->cached_bytes();

@@ -18,8 +18,10 @@ using TermMaps = std::vector<std::shared_ptr<const FeatureMap>>;
 TermMaps MakeTermMaps(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
                       uint64_t max_features, FeatureCacheBudget* budget);
 
-// Bytes that all of them keep.
+// Bytes that all of them keep, and would keep of the composition's first num_features features.
 int64_t CachedBytes(const TermMaps& terms);
+int64_t BytesOfTerms(const FeatureSpec& spec, uint64_t seed, const TermMaps& terms,
+                     uint64_t num_features);
 TermMaps Widened(const TermMaps& terms, size_t input_dim, bool keep);
 
 // Immutable in what it computes; thread-safe. What sums and products share: maps of the terms, and
@@ -28,6 +30,9 @@ TermMaps Widened(const TermMaps& terms, size_t input_dim, bool keep);
 class CompositeFeatureMap : public FeatureMap {
  public:
   int64_t cached_bytes() const final { return CachedBytes(terms_); }
+  int64_t BytesOf(uint64_t num_features) const final {
+    return BytesOfTerms(spec(), seed(), terms_, num_features);
+  }
 
  protected:
   CompositeFeatureMap(const FeatureSpec& spec, uint64_t seed, size_t input_dim, TermMaps terms)

@@ -90,6 +90,8 @@ class FeatureMap {
 
   // Bytes this map keeps.
   virtual int64_t cached_bytes() const = 0;
+  // Bytes it would keep of the first num_features features, if the budget had room for all.
+  virtual int64_t BytesOf(uint64_t num_features) const = 0;
 
   // Panels that share work when they are asked for together, whole blocks of them: those from a
   // multiple of it to the next.

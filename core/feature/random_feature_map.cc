@@ -66,6 +66,11 @@ std::shared_ptr<const FeatureMap> RandomFeatureMap::Widen(size_t input_dim, bool
                                             keep ? budget_ : nullptr);
 }
 
+int64_t RandomFeatureMap::BytesOf(uint64_t num_features) const {
+  const uint64_t blocks = (num_features + kFeaturesPerBlock - 1) / kFeaturesPerBlock;
+  return static_cast<int64_t>(blocks * BlockFloats() * sizeof(float));
+}
+
 void RandomFeatureMap::Generate(uint64_t first_panel, size_t num_panels, float* frequencies,
                                 float* lanes) const {
   DrawPanels(spec(), seed(), first_panel, num_panels, inputs_, frequencies, lanes);

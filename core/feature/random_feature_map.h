@@ -54,6 +54,7 @@ class RandomFeatureMap final : public FeatureMap {
       absl::FunctionRef<void(const FeaturePanels& panels, uint64_t first_panel)> visit) const;
 
   int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }
+  int64_t BytesOf(uint64_t num_features) const override;
 
  private:
   // Frequencies of all panels, then lanes of all panels, of one block.

@@ -122,6 +122,12 @@ const StructuredFeatureMap::Draws* StructuredFeatureMap::KeptDraws(uint64_t grou
   return kept;
 }
 
+int64_t StructuredFeatureMap::BytesOf(uint64_t num_features) const {
+  const uint64_t of_group = GroupPanels() * kPanelWidth;
+  return static_cast<int64_t>((num_features + of_group - 1) / of_group) *
+         Draws::Bytes(size_, spec().waves());
+}
+
 void StructuredFeatureMap::ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
                                          std::span<float* const> out) const {
   thread_local AlignedFloats scratch;

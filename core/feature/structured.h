@@ -35,6 +35,7 @@ class StructuredFeatureMap final : public ProjectedFeatureMap {
   void ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
                      std::span<float* const> out) const override;
   int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }
+  int64_t BytesOf(uint64_t num_features) const override;
   // What a group makes.
   size_t PanelsAtATime() const override;
 

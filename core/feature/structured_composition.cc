@@ -7,11 +7,18 @@ namespace kernelstream {
 namespace {
 
 // Terms have frequencies, pairs are made of them later.
-TermMaps FrequenciesOfTerms(FeatureSpec spec, uint64_t seed, size_t input_dim,
-                            uint64_t max_features, FeatureCacheBudget* budget) {
-  max_features = (max_features + spec.waves() - 1) / spec.waves();
+FeatureSpec WithoutPairs(FeatureSpec spec) {
   spec.pairs = false;
-  return MakeTermMaps(spec, seed, input_dim, max_features, budget);
+  return spec;
+}
+uint64_t FrequenciesFor(const FeatureSpec& spec, uint64_t num_features) {
+  return (num_features + spec.waves() - 1) / spec.waves();
+}
+
+TermMaps FrequenciesOfTerms(const FeatureSpec& spec, uint64_t seed, size_t input_dim,
+                            uint64_t max_features, FeatureCacheBudget* budget) {
+  return MakeTermMaps(WithoutPairs(spec), seed, input_dim, FrequenciesFor(spec, max_features),
+                      budget);
 }
 
 }  // namespace
@@ -29,6 +36,10 @@ StructuredComposition::StructuredComposition(const FeatureSpec& spec, uint64_t s
 std::shared_ptr<const FeatureMap> StructuredComposition::Widen(size_t input_dim, bool keep) const {
   return std::shared_ptr<const FeatureMap>(
       new StructuredComposition(spec(), seed(), input_dim, Widened(terms_, input_dim, keep)));
+}
+
+int64_t StructuredComposition::BytesOf(uint64_t num_features) const {
+  return BytesOfTerms(WithoutPairs(spec()), seed(), terms_, FrequenciesFor(spec(), num_features));
 }
 
 void StructuredComposition::TermProjections(size_t m, ConstMatrixView x, uint64_t first_panel,

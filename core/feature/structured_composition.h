@@ -24,6 +24,7 @@ class StructuredComposition final : public ProjectedFeatureMap {
   void ProjectionsAt(ConstMatrixView x, uint64_t first_panel,
                      std::span<float* const> out) const override;
   int64_t cached_bytes() const override { return CachedBytes(terms_); }
+  int64_t BytesOf(uint64_t num_features) const override;
   size_t PanelsAtATime() const override;
 
  private:

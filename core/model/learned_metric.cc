@@ -151,6 +151,25 @@ void LearnedMetric::Apply(ConstMatrixView x, float* out) const {
   }
 }
 
+std::vector<double> LearnedMetric::Relevance() const {
+  if (is_identity()) return {};
+  std::vector<double> lengths(dim_, 0.0);
+  for (size_t j = 0; j < dim_; ++j) {
+    if (form_ == MetricForm::kDiagonal) {
+      lengths[j] = std::abs(double{values_[j]});
+      continue;
+    }
+    for (size_t k = 0; k < dim_; ++k) {
+      const double value = values_[(j / kPanelWidth * dim_ + k) * kPanelWidth + j % kPanelWidth];
+      lengths[j] += value * value;
+    }
+    lengths[j] = std::sqrt(lengths[j]);
+  }
+  const double longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
+  for (double& length : lengths) length = longest == 0 ? 0 : length / longest;
+  return lengths;
+}
+
 InputsView LearnedMetric::Mapped(InputsView x, std::vector<float>& memory) const {
   if (is_identity()) return x;
   memory.resize(std::max(memory.size(), x.rows * x.dense.cols));

@@ -44,6 +44,9 @@ class LearnedMetric {
   // x itself if this is the identity, else T x in `memory`, which grows to hold it. Sparse rows
   // have no other metric.
   InputsView Mapped(InputsView x, std::vector<float>& memory) const;
+  // How far input j moves a mapped row, |T e_j|, as a share of the input that moves it most: [dim],
+  // each in [0, 1]. Empty for the identity.
+  std::vector<double> Relevance() const;
 
  private:
   MetricForm form_ = MetricForm::kIsotropic;

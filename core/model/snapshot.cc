@@ -68,6 +68,16 @@ uint64_t Snapshot::WorkOf(const SampleBatch& rows) const {
          kWorkOfDraw * drawn;
 }
 
+std::vector<double> Snapshot::InputRelevance() const {
+  return metric_ == nullptr ? std::vector<double>() : metric_->Relevance();
+}
+
+Snapshot::FrequencyBytes Snapshot::frequency_bytes() const {
+  if (features_ == nullptr) return {};
+  const int64_t all = features_->BytesOf(num_scored_);
+  return {all, std::min(all, features_->cached_bytes())};
+}
+
 void Snapshot::TakeInputs(const SampleBatch& rows, size_t first, size_t count, size_t dimension,
                           const LearnedMetric& metric, TileInputs& out) const {
   if (hashed_) {

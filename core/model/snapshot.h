@@ -134,6 +134,13 @@ class Snapshot final : public RefCounted {
   uint64_t drift_reports() const { return drift_reports_; }
   // Of inputs; none before the warm-up has ended.
   const InputScaling& scaling() const { return *scaling_; }
+  // How much each input counts under the served learner's metric: LearnedMetric::Relevance.
+  std::vector<double> InputRelevance() const;
+  // Bytes of the frequencies of what is served: all, and those that are kept now. 0 before any.
+  struct FrequencyBytes {
+    int64_t all = 0, kept = 0;
+  };
+  FrequencyBytes frequency_bytes() const;
   // Digest of config and the trainer's coefficients (all of them, not only the served ones).
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
   // Loss and target units, for evaluation of labelled rows.

@@ -266,6 +266,7 @@ void ResolvedToWire(const ModelConfig& config, const Snapshot& snapshot, ModelDe
     const GivenScales& given = config.input_scales;
     GivenToWire(given.empty() ? snapshot.scaling().AsGiven() : given, wire->mutable_input_offsets(),
                 wire->mutable_input_scales());
+    for (const double share : snapshot.InputRelevance()) wire->add_input_relevance(share);
   }
   wire->set_target_offset(resolved.target_offset);
   wire->set_target_scale(resolved.target_scale);
@@ -519,6 +520,9 @@ void ModelToWire(const HostedModel& model, ModelDetail detail, v1::Model* wire) 
     added->set_text(warning.text);
   }
   state->set_drift_reports(snapshot.drift_reports());
+  const Snapshot::FrequencyBytes frequencies = snapshot.frequency_bytes();
+  state->mutable_frequencies()->set_bytes(static_cast<uint64_t>(frequencies.all));
+  state->mutable_frequencies()->set_kept_bytes(static_cast<uint64_t>(frequencies.kept));
   const ValidationMetrics& validation = snapshot.validation();
   ValidationToWire(validation, state->mutable_validation());
   MetricsToWire(validation.total, state->mutable_validation()->mutable_total());

@@ -155,6 +155,8 @@ TEST(ModelService, ReportsEverythingThatWasChosen) {
   for (const v1::Model& model : listed.models()) {
     EXPECT_EQ(model.state().resolved().input_scales_size(), 0) << model.name();
     EXPECT_EQ(model.config().input().scales_size(), 0) << model.name();
+    EXPECT_GT(model.state().frequencies().bytes(), 0u) << model.name();
+    EXPECT_EQ(model.state().frequencies().kept_bytes(), model.state().frequencies().bytes());
     EXPECT_EQ(model.state().resolved().target_scales_size(), 2) << model.name();
   }
   size_t served = 0;

@@ -303,6 +303,31 @@ TEST(MetricRoot, OfOneInformativeDirectionKeepsTheOthersAtTheFloor) {
   }
 }
 
+TEST(LearnedMetric, RelevanceIsHowFarAnInputMovesAMappedRow) {
+  EXPECT_TRUE(LearnedMetric().Relevance().empty());
+  const std::vector<float> diagonal = {0.5f, -2.0f, 0.0f};
+  EXPECT_EQ(LearnedMetric(MetricForm::kDiagonal, 3, diagonal).Relevance(),
+            (std::vector<double>{0.25, 1, 0}));
+  constexpr size_t kDim = 19;  // a panel of inputs and a part of one
+  std::vector<float> full(kDim * kDim);
+  for (size_t i = 0; i < kDim; ++i) {
+    for (size_t j = 0; j < kDim; ++j) full[i * kDim + j] = static_cast<float>(1 + i * j % 7) / 8;
+  }
+  const LearnedMetric metric(MetricForm::kFull, kDim, full);
+  std::vector<double> moved(kDim);
+  for (size_t j = 0; j < kDim; ++j) {
+    std::vector<float> unit(kDim), mapped(kDim);
+    unit[j] = 1;
+    metric.Apply({unit.data(), 1, kDim}, mapped.data());
+    for (const float value : mapped) moved[j] += double{value} * value;
+    moved[j] = std::sqrt(moved[j]);
+  }
+  const double most = *std::max_element(moved.begin(), moved.end());
+  const std::vector<double> relevance = metric.Relevance();
+  ASSERT_EQ(relevance.size(), kDim);
+  for (size_t j = 0; j < kDim; ++j) EXPECT_NEAR(relevance[j], moved[j] / most, 1e-6);
+}
+
 TEST(MetricRoot, IsEmptyWithoutAPositiveFiniteTrace) {
   for (const double value : {0.0, -1.0, std::nan(""), double{INFINITY}}) {
     EXPECT_TRUE(MetricRoot(std::vector<double>{value, 0}, 2, MetricForm::kDiagonal).empty());

@@ -138,6 +138,14 @@ TEST(Race, LearnsWhichDirectionsMatter) {
     if (c.served) served = c.form != MetricForm::kIsotropic;
   }
   EXPECT_TRUE(served);
+  const std::vector<double> relevance = snapshot->InputRelevance();
+  ASSERT_EQ(relevance.size(), rows.row(0).values.size());
+  // The target is one of the first two inputs.
+  EXPECT_EQ(*std::ranges::max_element(relevance), 1);
+  for (size_t j = 0; j < relevance.size(); ++j) {
+    EXPECT_EQ(relevance[j] > 0.6, j < 2) << j << ": " << relevance[j];
+  }
+  EXPECT_TRUE(without->MakeSnapshot()->InputRelevance().empty());
 }
 
 TEST(Race, DropsStepConstantsButNoBandwidths) {

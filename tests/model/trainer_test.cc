@@ -198,6 +198,15 @@ TEST(Trainer, TakesIndicesItHasNotSeenBefore) {
   far.AddSparse(std::vector<uint64_t>{0, 60000}, std::vector<float>{1, 1});
   EXPECT_TRUE(std::isfinite(Scores(*trainer, far)[0]));
   EXPECT_LT(ErrorOn(*trainer, rows), 0.05);
+  // There was room for all frequencies, and without a cache none is kept.
+  const Snapshot::FrequencyBytes kept = trainer->MakeSnapshot()->frequency_bytes();
+  EXPECT_GT(kept.all, 0);
+  EXPECT_EQ(kept.kept, kept.all);
+  auto without = MakeTrainer(config);
+  Feed(*without, config, rows, 0, 400);
+  const Snapshot::FrequencyBytes drawn = without->MakeSnapshot()->frequency_bytes();
+  EXPECT_EQ(drawn.all, kept.all);
+  EXPECT_EQ(drawn.kept, 0);
 }
 
 TEST(Trainer, OneWildTargetBeforeTheScaleIsKnownDoesNoLastingHarm) {

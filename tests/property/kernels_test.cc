@@ -359,6 +359,7 @@ TEST(EveryKernel, FeaturesAreTheSameBitsWhicheverWayTheyAreAskedFor) {
     kept->Features(x, 0.8f, 0, kPanels, all.data());
     generated->Features(x, 0.8f, 0, kPanels, other.data());
     EXPECT_EQ(all, other);
+    EXPECT_EQ(kept->cached_bytes(), kept->BytesOf(kPanels * kPanelWidth));
     for (const auto& map : {kept, generated}) {
       // From the middle of a block, or of a pair, into the next block.
       map->Features(x, 0.8f, 3, kPanels - 3, other.data());

@@ -229,6 +229,9 @@ struct ResolvedConfig {
   std::vector<std::string> labels;
   uint32_t standardized_inputs = 0;
   std::vector<double> input_offsets, input_scales;  // empty: as they come; not in ListModels
+  // Of the learned metric: 0 to 1 of the input that counts most. Empty without one, and in
+  // ListModels.
+  std::vector<double> input_relevance;
   double target_offset = 0, target_scale = 0;
   std::vector<double> target_offsets, target_scales;  // regression: of every output
   double threshold = 0;                               // novelty
@@ -260,6 +263,9 @@ struct ModelInfo {
   std::string failure;
   std::vector<Warning> warnings;
   uint64_t drift_reports = 0;
+  // Of the random frequencies that predictions read: all, and those that the server keeps now; the
+  // others are drawn again at each use.
+  uint64_t frequency_bytes = 0, kept_frequency_bytes = 0;
 };
 
 struct ParameterInfo {
