@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -44,9 +46,10 @@ absl::Status CheckBinaryTarget(absl::string_view loss, double target) {
 }
 
 absl::Status CheckClassTarget(absl::string_view loss, double target) {
-  if (target >= 0 && target == std::floor(target)) return absl::OkStatus();
+  constexpr uint32_t kLargest = std::numeric_limits<uint32_t>::max();
+  if (target >= 0 && target <= kLargest && target == std::floor(target)) return absl::OkStatus();
   return InvalidField("value", absl::StrCat("class index is ", target, "; loss \"", loss,
-                                            "\" takes whole numbers from 0"));
+                                            "\" takes whole numbers from 0 to ", kLargest));
 }
 
 absl::Status CheckNumberTarget(absl::string_view loss, double target) {

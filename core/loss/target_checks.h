@@ -9,7 +9,7 @@ namespace kernelstream {
 
 // -1 or +1.
 absl::Status CheckBinaryTarget(absl::string_view loss, double target);
-// A whole number, 0 or more.
+// A whole number from 0 to 2^32 - 1.
 absl::Status CheckClassTarget(absl::string_view loss, double target);
 // Finite, |target| <= 1e30.
 absl::Status CheckNumberTarget(absl::string_view loss, double target);
