@@ -1,7 +1,9 @@
 // The errors of a model do not depend on how many rows come at a time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "core/model/trainer.h"
 #include "tests/support/data_sets.h"
@@ -11,7 +13,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr double kMostDifference = 0.03;  // of the error with 64 rows at a time
+constexpr double kMostDifference = 0.03;  // of the largest error to the smallest one
 
 // Held-out error after one pass: share of wrong labels, or mean squared error.
 double ErrorOf(const std::string& loss, uint32_t batch_rows, const SampleBatch& train,
@@ -29,12 +31,15 @@ double ErrorOf(const std::string& loss, uint32_t batch_rows, const SampleBatch& 
 
 void ExpectOneErrorForAll(const char* name, const std::string& loss, const SampleBatch& train,
                           const SampleBatch& test) {
-  const double usual = ErrorOf(loss, 64, train, test);
-  for (const uint32_t batch_rows : {1u, 16u, 256u}) {
-    const double error = ErrorOf(loss, batch_rows, train, test);
-    std::printf("%s: %u rows at a time %.5f, 64 rows %.5f\n", name, batch_rows, error, usual);
-    EXPECT_NEAR(error, usual, kMostDifference * usual) << batch_rows << " rows at a time";
+  std::vector<double> errors;
+  for (const uint32_t batch_rows : {1u, 16u, 64u, 256u}) {
+    errors.push_back(ErrorOf(loss, batch_rows, train, test));
+    std::printf("%s: %u rows at a time %.5f\n", name, batch_rows, errors.back());
   }
+  const auto [smallest, largest] = std::minmax_element(errors.begin(), errors.end());
+  std::printf("%s: the largest is %.2f %% above the smallest\n", name,
+              100 * (*largest / *smallest - 1));
+  EXPECT_LE(*largest, (1 + kMostDifference) * *smallest) << name;
 }
 
 TEST(BatchRows, AdultEndsAtOneError) {
