@@ -15,9 +15,9 @@ Schedule ScheduleOf(const ParameterMap& parameters) {
 
 constexpr ParameterDoc kNewestBlockParameters[] = {
     {.name = "schedule",
-     .doc = "step size at step t: 0 practical: 1 / sqrt((top_eigenvalue + 1/r + 1/b)^2 + t / "
-            "(noise_constant^2 b r)); 1 theta / t; "
-            "2 step_size",
+     .doc = "step size at step t: 0 practical: 1 / (curvature of the loss sqrt((top_eigenvalue + "
+            "1/r + 1/b)^2 + t / (noise_constant^2 b r))), with b rows and r new features a step; "
+            "1 theta / t; 2 step_size",
      .min = 0,
      .max = 2,
      .default_value = 0.0,

@@ -4,6 +4,7 @@
 #include "core/base/quantile.h"
 #include "tests/model/model_support.h"
 
+#include <Eigen/Eigenvalues>
 #include <numbers>
 
 namespace kernelstream {
@@ -180,6 +181,109 @@ TEST(NewestBlock, BlocksAndWeightsFollowTheEquation) {
     alpha.insert(alpha.end(), fresh.begin(), fresh.end());
   }
   ExpectScoresEqual(*trainer, rows, alpha);
+}
+
+// The practical schedule, 1 / (h sqrt((lambda + 1/r + 1/b)^2 + t / (c^2 b r))), in round numbers:
+// h = 1/4 (logistic), lambda = 2, b = r = 2 and c = 1/2 make it 4 / sqrt(9 + t).
+ParameterMap RoundSchedule() {
+  return {{"schedule", 0}, {"noise_constant", 0.5}, {"top_eigenvalue", 2}};
+}
+
+TEST(NewestBlock, ThePracticalScheduleInRoundNumbers) {
+  constexpr double kNu = 0.25;
+  ComponentConfig logistic{"logistic", {}};
+  const auto loss = *MakeLoss(logistic);
+  const UpdateRuleEntry& entry = *FindUpdateRule("newest_block");
+  ParameterMap parameters = RoundSchedule();
+  ComponentConfig gaussian{"gaussian", {{"bandwidth", 1}}};
+  entry.measure({}, **MakeKernel(gaussian), parameters);
+  EXPECT_EQ(parameters, RoundSchedule());  // what is given is not measured
+  const auto rule = entry.make(parameters, kNu, *loss);
+  const double derivative[] = {-0.5, 0.25}, weights[] = {1, 2};
+  struct Case {
+    uint64_t t;
+    double step_size;
+  };
+  for (const Case& one : {Case{7, 1}, Case{16, 0.8}, Case{1591, 0.1}}) {
+    StepInput input;
+    input.update = one.t;
+    input.rows = input.range_size = 2;
+    input.derivative = derivative;
+    input.weights = weights;
+    const StepOutput step = rule->Step(input);
+    EXPECT_DOUBLE_EQ(step.decay, 1 - one.step_size * kNu);
+    ASSERT_EQ(step.dual.size(), 2u);
+    EXPECT_FLOAT_EQ(step.dual[0], static_cast<float>(one.step_size * 0.125));
+    EXPECT_FLOAT_EQ(step.dual[1], static_cast<float>(-one.step_size * 0.125));
+  }
+}
+
+TEST(NewestBlock, ThePracticalScheduleOfAWholeModelCountsStepsFromOne) {
+  constexpr double kNu = 0.05;
+  constexpr size_t b = 2, r = 2;
+  ModelConfig config = RawConfig("newest_block", "logistic");
+  config.update_rule.parameters = RoundSchedule();
+  config.l2_penalty = kNu;
+  config.block_features = r;
+  config.averaging = Averaging::kLast;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const SampleBatch rows = MakeRows("logistic", 24, kDim, 3);
+  auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  std::vector<double> alpha;
+  for (size_t i = 0; i < rows.size(); i += b) {
+    const double step_size = 4 / std::sqrt(9 + static_cast<double>(i / b + 1));
+    std::vector<double> fresh(r, 0.0);
+    for (size_t k = i; k < i + b; ++k) {
+      const auto x = rows.row(k).values;
+      const double y = rows.target(k).value;
+      const double derivative = -y / (1 + std::exp(y * ScoreOf(alpha, x)));
+      for (size_t m = 0; m < r; ++m) {
+        fresh[m] -= step_size / (b * r) * derivative * Phi(alpha.size() + m, x);
+      }
+    }
+    for (double& a : alpha) a *= 1 - step_size * kNu;
+    alpha.insert(alpha.end(), fresh.begin(), fresh.end());
+  }
+  ExpectScoresEqual(*trainer, rows, alpha);
+}
+
+// Largest eigenvalue of the kernel matrix of the first `count` rows, over their number.
+double DenseTopEigenvalue(const SampleBatch& rows, size_t count, const Kernel& kernel) {
+  const auto n = static_cast<Eigen::Index>(count);
+  Eigen::MatrixXd k(n, n);
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<double> x(rows.row(i).values.begin(), rows.row(i).values.end());
+    for (size_t j = 0; j < count; ++j) {
+      const std::vector<double> y(rows.row(j).values.begin(), rows.row(j).values.end());
+      k(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = kernel.Evaluate(x, y);
+    }
+  }
+  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(k, Eigen::EigenvaluesOnly)
+             .eigenvalues()
+             .maxCoeff() /
+         static_cast<double>(count);
+}
+
+// By power iteration on at most 256 of the warm-up rows.
+TEST(NewestBlock, MeasuresTheTopEigenvalueOfTheWarmUpRows) {
+  struct Case {
+    uint32_t warmup_rows;
+    size_t measured_rows;
+    double bandwidth;
+  };
+  for (const Case& one : {Case{2, 2, 1.3}, Case{60, 60, 1.3}, Case{60, 60, 8}, Case{300, 256, 2}}) {
+    SCOPED_TRACE(one.warmup_rows);
+    ModelConfig config = RawConfig("newest_block", "logistic");
+    config.kernel = {"gaussian", {{"bandwidth", one.bandwidth}}};
+    config.warmup_rows = one.warmup_rows;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    const SampleBatch rows = MakeRows("logistic", one.warmup_rows, kDim, 4);
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, rows.size());
+    const double dense = DenseTopEigenvalue(rows, one.measured_rows, **MakeKernel(config.kernel));
+    EXPECT_NEAR(trainer->Save().rule_parameters.at("top_eigenvalue"), dense, 1e-6 * dense);
+  }
 }
 
 // Gaussian elimination with row exchange.
