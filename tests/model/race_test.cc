@@ -402,6 +402,43 @@ TEST(Order, AnOrderedStreamGoesOnFromItsStateBitForBit) {
   }
 }
 
+// Rows of a sample of 64 are learned again in full until four times as many have come, and then
+// less and less often. A reservoir that is full uses one random number for each row offered, and
+// one for each row drawn.
+TEST(Replay, FadesAsTheReservoirCoversLessOfTheStream) {
+  constexpr size_t kBlock = 64;
+  for (const StreamOrder order : {StreamOrder::kDrifting, StreamOrder::kOrdered}) {
+    ModelConfig config = RaceConfig("square");
+    config.max_features = 64;
+    config.replay = {.ratio = 3, .reservoir_rows = 64, .order = order};
+    config.candidates = {.bandwidth_scales = {1}, .step_constants = {1}};
+    config.input_metric = InputMetric::kOff;
+    config.seed = 7;
+    config = Complete(config);
+    const SampleBatch rows = MakeRows("square", 13000, kDim, 3);
+    auto trainer = MakeTrainer(config);
+    ReservoirState before;
+    size_t full = 0, fading = 0, none = 0;  // blocks
+    for (size_t i = 0; i + kBlock <= rows.size(); i += kBlock) {
+      trainer->Step(rows, i, kBlock, i + kBlock);
+      ReservoirState after = trainer->Save().reservoir;
+      if (before.rows.size() == 64) {
+        const uint64_t offered = after.seen - before.seen;
+        const uint64_t replayed = after.draws - before.draws - offered;
+        const double share = std::min(1.0, 4.0 * 64 / static_cast<double>(after.seen));
+        EXPECT_EQ(replayed, static_cast<uint64_t>(share * 3 * static_cast<double>(offered)))
+            << "after " << after.seen << " rows";
+        ++(replayed == 3 * offered ? full : replayed > 0 ? fading : none);
+      }
+      before = std::move(after);
+    }
+    EXPECT_EQ(before.flushes, 0u);
+    EXPECT_GE(full, 2u);
+    EXPECT_GE(fading, 150u);
+    EXPECT_EQ(none, 0u);
+  }
+}
+
 TEST(Replay, ForgetsOldRowsWhenTheyMislead) {
   ModelConfig config = RaceConfig("square");
   config.replay = {.ratio = 2, .reservoir_rows = 4096, .order = StreamOrder::kDrifting};
