@@ -30,7 +30,7 @@ Result TrainAndTest(const char* title, ModelConfig config, const SampleBatch& tr
   Result result;
   result.error = ErrorOn(*snapshot, test, executor);
   result.num_features = snapshot->num_features();
-  std::printf("%-44s rows %6zu  features %6llu  error %.5f  validation %.5f\n", title, train.size(),
+  std::printf("%-44s rows %6zu  features %6llu  error %.6f  validation %.5f\n", title, train.size(),
               static_cast<unsigned long long>(result.num_features), result.error,
               snapshot->validation().recent_loss);
   return result;
@@ -49,11 +49,12 @@ class Adult : public testing::Test {
 };
 
 TEST_F(Adult, LogisticIsBelowTheBar) {
-  EXPECT_LE(TrainAndTest("Adult, logistic", Config("logistic"), train_, test_).error, 0.155);
+  EXPECT_LE(TrainAndTest("Adult, logistic", Config("logistic"), train_, test_).error, 0.152);
 }
 
+// The bar of .152 is for the logistic loss; the hinge ends at .15355.
 TEST_F(Adult, HingeIsBelowTheBar) {
-  EXPECT_LE(TrainAndTest("Adult, hinge", Config("hinge"), train_, test_).error, 0.155);
+  EXPECT_LE(TrainAndTest("Adult, hinge", Config("hinge"), train_, test_).error, 0.1545);
 }
 
 TEST(Mnist, SoftmaxIsBelowTheBar) {
@@ -64,7 +65,7 @@ TEST(Mnist, SoftmaxIsBelowTheBar) {
   const SampleBatch train = Shuffled(ReadMnist(*folder, MnistPart::kTrain), 1);
   const SampleBatch test = ReadMnist(*folder, MnistPart::kTest);
   EXPECT_LE(TrainAndTest("MNIST, softmax, raw pixels", Config("softmax"), train, test).error,
-            0.055);
+            0.028);
 }
 
 // The paper's synthetic regression: 65,536 noisy rows, bandwidth a tenth of the median distance,
@@ -82,12 +83,13 @@ class Synthetic : public testing::Test {
 
 TEST_F(Synthetic, ProximalIsBelowTheBar) {
   EXPECT_LE(TrainAndTest("synthetic 2-D, proximal", SyntheticConfig(), train_, test_).error,
-            0.0005);
+            0.0002);
 }
 
 // The paper's settings: mini-batches and feature blocks of 2^10, nu = 1e-6, features added for
 // ever, the average of all steps. Its step sizes are not those of the text (theta / t with theta nu
-// > 1 diverges at this nu) but the practical schedule, the rule's default.
+// > 1 diverges at this nu) but the practical schedule, the rule's default. The bar of .0002 is for
+// default settings; these end at .000199.
 TEST_F(Synthetic, NewestBlockIsBelowTheBar) {
   ModelConfig config = SyntheticConfig();
   config.update_rule.name = "newest_block";
@@ -96,7 +98,7 @@ TEST_F(Synthetic, NewestBlockIsBelowTheBar) {
   config.block_features = 1024;
   config.max_features = 1 << 17;
   const Result result = TrainAndTest("synthetic 2-D, newest block", config, train_, test_);
-  EXPECT_LE(result.error, 0.005);
+  EXPECT_LE(result.error, 0.00025);
   EXPECT_GE(result.num_features, 65536u);
 }
 
