@@ -365,18 +365,7 @@ TEST(Metrics, CountRpcsByMethodAndCode) {
   v1::UpdateResponse response;
   EXPECT_FALSE(connection.Update(request, &response).ok());
 
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in peer{};
-  peer.sin_family = AF_INET;
-  peer.sin_port = htons(static_cast<uint16_t>((*server)->metrics_port()));
-  peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&peer), sizeof(peer)), 0);
-  constexpr char kGet[] = "GET /metrics HTTP/1.0\r\n\r\n";
-  ASSERT_GT(write(fd, kGet, sizeof(kGet) - 1), 0);
-  std::string text;
-  char buffer[65536];
-  for (ssize_t got; (got = read(fd, buffer, sizeof(buffer))) > 0;) text.append(buffer, got);
-  close(fd);
+  const std::string text = ReadMetrics((*server)->metrics_port());
   EXPECT_THAT(text, HasSubstr("grpc_server_handled_total{"));
   bool found = false;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -2,12 +2,15 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/server_fixture.h"
@@ -182,6 +185,56 @@ TEST(Warnings, ReachTheModelDescribeAndTheLog) {
                                       HasSubstr(absl::StrCat("event=", stream.event, " "))))
                            .Times(1));
   }
+}
+
+// The line of that model among the metrics of a running server; empty if there is none.
+std::string ExportedDriftReports(const ServerProcess& process, const std::string& model) {
+  const std::string output = process.output();
+  constexpr char kPort[] = " metrics_port=";
+  const size_t port = output.find(kPort);
+  if (port == std::string::npos) return "";
+  const std::string text = ReadMetrics(std::atoi(output.c_str() + port + sizeof(kPort) - 1));
+  const std::string start =
+      absl::StrCat("kernelstream_drift_reports_total{model=\"", model, "\"} ");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, start)) {
+      return std::string(absl::StripTrailingAsciiWhitespace(line));
+    }
+  }
+  return "";
+}
+
+TEST(Drift, IsCountedInTheMetricsOncePerReportSinceTheStart) {
+  TempDir dir;
+  const std::vector<Stream> misleading = StreamsThatMislead();
+  const Stream& changed = misleading.front();
+  ASSERT_EQ(changed.kind, v1::Warning::KIND_DRIFT);
+  const std::vector<std::string> flags = {"--metrics_listen=127.0.0.1:0"};
+  uint64_t reports = 0;
+  {
+    ServerProcess process(dir.path() + "/data", flags);
+    Connection server(process.WaitUntilListening());
+    server.WaitUntilServing();
+    server.Create(changed.model, ConfigOf(changed));
+    server.Create("good", SmallConfig("square"));
+    Send(server, changed, kChange);
+    EXPECT_EQ(ExportedDriftReports(process, changed.model), "0");
+    Stream rest = changed;
+    rest.row = [&](uint64_t i) { return changed.row(kChange + i); };
+    Send(server, rest, changed.rows - kChange);
+    reports = server.Get(changed.model).state().drift_reports();
+    EXPECT_EQ(reports, 1u);
+    EXPECT_EQ(ExportedDriftReports(process, changed.model), "1");
+    EXPECT_EQ(ExportedDriftReports(process, "good"), "0");
+    process.Signal(SIGTERM);
+    EXPECT_EQ(process.WaitForExit(), 0);
+  }
+  // A counter is of one process; the model's state says what there was before.
+  ServerProcess process(dir.path() + "/data", flags);
+  Connection server(process.WaitUntilListening());
+  server.WaitUntilServing();
+  EXPECT_EQ(server.Get(changed.model).state().drift_reports(), reports);
+  EXPECT_EQ(ExportedDriftReports(process, changed.model), "0");
 }
 
 TEST(Warnings, GoWithTheFirstRowThatDiffers) {

@@ -1,8 +1,10 @@
 #include "tests/support/server_fixture.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -249,6 +251,25 @@ int ServerProcess::WaitForExit() {
 std::string ServerProcess::output() const {
   absl::MutexLock lock(&mutex_);
   return output_;
+}
+
+std::string ReadMetrics(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in peer{};
+  peer.sin_family = AF_INET;
+  peer.sin_port = htons(static_cast<uint16_t>(port));
+  peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  constexpr char kGet[] = "GET /metrics HTTP/1.0\r\n\r\n";
+  std::string text;
+  char buffer[65536];
+  if (connect(fd, reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) == 0 &&
+      write(fd, kGet, sizeof(kGet) - 1) > 0) {
+    for (ssize_t got; (got = read(fd, buffer, sizeof(buffer))) > 0;) {
+      text.append(buffer, static_cast<size_t>(got));
+    }
+  }
+  close(fd);
+  return text;
 }
 
 v1::StreamUpdateRequest::Open OpenStream(const std::string& model, const std::string& producer,

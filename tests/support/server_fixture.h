@@ -109,6 +109,9 @@ class ServerProcess {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// What Prometheus would read at that port of 127.0.0.1; empty if nobody answers.
+std::string ReadMetrics(int port);
+
 // The first message of a StreamUpdate call.
 v1::StreamUpdateRequest::Open OpenStream(const std::string& model, const std::string& producer = "",
                                          v1::AckLevel ack = v1::ACK_LEVEL_UNSPECIFIED);
