@@ -4,7 +4,7 @@
 //                                           [--batch_rows=64] [--block_features=N] [--replay=N]
 //                                           [--sorted] [--trace] [NAME...]
 // --sorted: the training rows come sorted by label, and the model is told so.
-// Exit status 1 if a bar is missed.
+// Exit status 1 if a bar is missed, or drift is reported of rows that come in a random order.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -38,7 +38,7 @@ struct Problem {
   uint32_t features;  // 0: the default
   bool prequential;   // the stream in its own order; the error of predictions made before learning
   std::function<Split(const std::string& data, uint64_t seed)> load;
-  bool sorted = false;  // the stream comes sorted by label, declared so, with replay 3
+  bool sorted = false;  // the stream comes sorted by label, declared so
 };
 
 // Every row to one side, then the training rows in a random order.
@@ -162,6 +162,8 @@ SampleBatch SortedByLabel(const SampleBatch& rows) {
 struct Result {
   double error = 0, seconds = 0;
   size_t rows = 0;
+  uint64_t drift_reports = 0;
+  bool may_drift = false;  // the rows do not come in a random order
   std::string served;
 };
 
@@ -194,6 +196,7 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
   auto trainer = Trainer::Create(config, {&executor, &budget});
   Result result;
   result.rows = split.train.size();
+  result.may_drift = problem.prequential || sorted;
   double before = 0;
   std::chrono::duration<double> learning{};
   for (size_t i = 0; i < split.train.size(); i += config.batch_rows) {
@@ -218,6 +221,7 @@ Result Run(const Problem& problem, const std::string& data, uint64_t seed,
   }
   result.seconds = learning.count();
   const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
+  result.drift_reports = snapshot->drift_reports();
   if (problem.prequential) {
     result.error = before / static_cast<double>(split.train.size());
   } else {
@@ -288,10 +292,12 @@ int Main(int argc, char** argv) {
     workers.emplace_back([&] {
       for (size_t k = next++; k < jobs.size() * seeds; k = next++) {
         Job& job = jobs[k / seeds];
-        job.results[k % seeds] = Run(job.problem, *folder, k % seeds, overrides);
-        std::fprintf(stderr, "%s seed %zu: %.5f  %.1f s  %s\n", job.problem.name.c_str(), k % seeds,
-                     job.results[k % seeds].error, job.results[k % seeds].seconds,
-                     job.results[k % seeds].served.c_str());
+        Result& result = job.results[k % seeds];
+        result = Run(job.problem, *folder, k % seeds, overrides);
+        std::fprintf(stderr, "%s seed %zu: %.5f  %.1f s  drift reports %llu  %s\n",
+                     job.problem.name.c_str(), static_cast<size_t>(k % seeds), result.error,
+                     result.seconds, static_cast<unsigned long long>(result.drift_reports),
+                     result.served.c_str());
       }
     });
   }
@@ -315,6 +321,16 @@ int Main(int argc, char** argv) {
                 job.results[0].rows, job.problem.loss.c_str(), mean,
                 mean <= job.problem.bar ? "" : " MISSED", high - low, job.problem.bar,
                 static_cast<double>(job.results[0].rows) / seconds, job.results[0].served.c_str());
+  }
+  for (const Job& job : jobs) {
+    for (size_t seed = 0; seed < job.results.size(); ++seed) {
+      const Result& result = job.results[seed];
+      if (result.may_drift || result.drift_reports == 0) continue;
+      all = false;
+      std::printf("%s seed %zu: DRIFT reported %llu times of rows in a random order\n",
+                  job.problem.name.c_str(), seed,
+                  static_cast<unsigned long long>(result.drift_reports));
+    }
   }
   return all ? 0 : 1;
 }
