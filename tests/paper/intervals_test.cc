@@ -19,13 +19,19 @@
 namespace kernelstream {
 namespace {
 
+// Every method, and the pair beside every loss of regressions.
 constexpr struct {
   VarianceMethod method;
   const char* name;
-} kMethods[] = {{VarianceMethod::kExact, "exact"},
-                {VarianceMethod::kOperator, "operator"},
-                {VarianceMethod::kTestPoints, "test_points"},
-                {VarianceMethod::kQuantilePair, "quantile_pair"}};
+  const char* loss;
+} kCases[] = {{VarianceMethod::kExact, "exact", "square"},
+              {VarianceMethod::kOperator, "operator", "square"},
+              {VarianceMethod::kTestPoints, "test_points", "square"},
+              {VarianceMethod::kQuantilePair, "quantile_pair", "square"},
+              {VarianceMethod::kQuantilePair, "quantile_pair", "huber"},
+              {VarianceMethod::kQuantilePair, "quantile_pair", "absolute"},
+              {VarianceMethod::kQuantilePair, "quantile_pair", "epsilon_insensitive"},
+              {VarianceMethod::kQuantilePair, "quantile_pair", "quantile"}};
 
 struct Result {
   double error = 0, coverage = 0, width = 0, mean_variance = 0;
@@ -70,11 +76,11 @@ Result TrainAndTest(ModelConfig config, const SampleBatch& train, const SampleBa
 
 TEST(PredictionIntervals, HoldNineTenthsOfTheSyntheticRows) {
   const SampleBatch train = SyntheticRows(20000, 1, 0.1), test = SyntheticRows(4000, 2, 0.1);
-  for (const auto& [method, name] : kMethods) {
-    SCOPED_TRACE(name);
-    std::printf("synthetic, %s, ", name);
+  for (const auto& [method, name, loss] : kCases) {
+    SCOPED_TRACE(testing::Message() << name << ", " << loss);
+    std::printf("synthetic, %s, %s, ", name, loss);
     ModelConfig config;
-    config.loss.name = "square";
+    config.loss.name = loss;
     config.seed = 1;
     config.max_features = 1024;
     config.variance.method = method;
