@@ -24,9 +24,9 @@ namespace kernelstream {
 namespace {
 
 using bench::GrownModel;
+using bench::kCosineFlops;
 
 constexpr uint64_t kSeed = bench::kModelSeed;
-constexpr double kCosineFlops = 14;
 constexpr uint32_t kBatchRows = bench::kModelBatchRows;
 
 double Peak() {

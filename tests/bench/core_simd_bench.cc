@@ -19,12 +19,11 @@
 namespace kernelstream {
 namespace {
 
+using bench::kCosineFlops;
+
 constexpr size_t kFeatures = 8192;
 constexpr size_t kPanels = kFeatures / kPanelWidth;
 constexpr uint64_t kSeed = 42;
-// Multiply-add slots of one cosine (scale and phase, square, four polynomial steps, last product),
-// as operations.
-constexpr double kCosineFlops = 14;
 
 double Peak() {
   static const double peak = bench::PeakFlops(ActiveSimdTarget());

@@ -64,6 +64,41 @@ void MultiplyAdd128() {
 }
 #endif
 
+// One cache line of each stream after another: streams [streams][words].
+template <size_t kStreams>
+inline __attribute__((always_inline)) void ReadStreams(const uint64_t* data, size_t words) {
+  typedef uint64_t Words __attribute__((vector_size(32), aligned(8)));
+  Words sums[kStreams] = {};
+  for (size_t i = 0; i < words; i += 8) {
+    for (size_t s = 0; s < kStreams; ++s) {
+      const uint64_t* line = data + s * words + i;
+      sums[s] += *reinterpret_cast<const Words*>(line);
+      sums[s] += *reinterpret_cast<const Words*>(line + 4);
+    }
+  }
+  for (const Words& sum : sums) sink = static_cast<float>(sum[0] + sum[1] + sum[2] + sum[3]);
+}
+
+inline __attribute__((always_inline)) void ReadLines(const uint64_t* data, size_t streams,
+                                                     size_t words) {
+  if (streams == 1) ReadStreams<1>(data, words);
+  if (streams == 4) ReadStreams<4>(data, words);
+  if (streams == 8) ReadStreams<8>(data, words);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void ReadAvx2(const uint64_t* data, size_t streams, size_t words) {
+  ReadLines(data, streams, words);
+}
+#endif
+
+void Read(const uint64_t* data, size_t streams, size_t words) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return ReadAvx2(data, streams, words);
+#endif
+  ReadLines(data, streams, words);
+}
+
 std::string CpuName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -92,18 +127,17 @@ double PeakFlops(const std::string& target, int runs) {
 
 double ReadBandwidth(size_t bytes) {
   const std::vector<uint64_t> data(std::max<size_t>(bytes, 4096) / 8, 1);
-  const size_t repeats = 1 + (size_t{1} << 22) / bytes;
-  const double seconds = BestSeconds(20, [&] {
-    uint64_t sums[8] = {};
-    for (size_t r = 0; r < repeats; ++r) {
-      for (size_t i = 0; i + 8 <= data.size(); i += 8) {
-        for (size_t k = 0; k < 8; ++k) sums[k] += data[i + k];
-      }
-      asm volatile("" ::: "memory");
-    }
-    for (const uint64_t s : sums) sink = static_cast<float>(s);
-  });
-  return static_cast<double>(repeats * data.size() * 8) / seconds;
+  const size_t repeats = 1 + (size_t{1} << 22) / (data.size() * 8);
+  double best = 0;
+  for (const size_t streams : {1, 4, 8}) {
+    // Whole steps of a cache line in each stream.
+    const size_t words = data.size() / streams / 8 * 8;
+    const double seconds = BestSeconds(10, [&] {
+      for (size_t r = 0; r < repeats; ++r) Read(data.data(), streams, words);
+    });
+    best = std::max(best, static_cast<double>(repeats * streams * words * 8) / seconds);
+  }
+  return best;
 }
 
 std::string MachineLine() {
