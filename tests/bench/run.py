@@ -4,8 +4,8 @@
   tests/bench/run.py [--build build/release] [--quick] > figures.md
   tests/bench/run.py --bars [--runs 5] > bars.md
 
-First what has to be reached (--bars: only that), one line each; of several runs the median, the extremes and how many
-reached it. Each Google Benchmark line is the median of three repetitions, with their spread beside it; the other programs print
+First what has to be reached (--bars: only that), one line each; of several runs the median (of an even number the worse
+of the two in the middle), the extremes and how many reached it. Each run's table also goes to standard error as it ends. Each Google Benchmark line is the median of three repetitions, with their spread beside it; the other programs print
 their own lines. --quick: a tenth of the time, to see that everything runs. Run it while nothing else does.
 """
 import argparse
@@ -45,8 +45,12 @@ def google_rows(program, min_time):
 
 
 def run(program, arguments):
-    return subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True).stdout
+    """Standard output; what a program that fails says goes to standard error."""
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise SystemExit(f"{program} failed: exit status {done.returncode}")
+    return done.stdout
 
 
 def bar_lines(output):
@@ -54,27 +58,42 @@ def bar_lines(output):
     return [[field.strip() for field in line.split("|")[1:]] for line in output.splitlines() if line.startswith("bar |")]
 
 
-def print_bars(runs):
-    """A table of the bars by number; each run is the outputs of all programs."""
+def bars_table(runs):
+    """Lines of a table of the bars by number; each run is the outputs of all programs."""
     machine = next(line for line in runs[0][0].splitlines() if line.startswith("#"))
-    print(machine.lstrip("# ") + "\n")
+    table = [machine.lstrip("# "), ""]
     measured = {}
     for outputs in runs:
         for line in (line for output in outputs for line in bar_lines(output)):
-            name = re.sub(r" \([^)]*\)", "", line[1])  # figures of the one run
+            # Figures of the one run are in parentheses.
+            name = line[1] if len(runs) == 1 else re.sub(r" \([^)]*\)", "", line[1])
             measured.setdefault((int(line[0]), name), []).append(line)
+    by_number = sorted(measured.items(), key=lambda item: item[0][0])
     if len(runs) == 1:
-        print("| # | measure | figure | spread | bar | |\n|---|---|---|---|---|---|")
-        for _, (line,) in sorted(measured.items(), key=lambda item: item[0][0]):
-            print(f"| {' | '.join(line)} |")
-        return
-    print(f"| # | measure | median of {len(runs)} | lowest, highest | bar | reached |\n|---|---|---|---|---|---|")
-    for (number, name), lines in sorted(measured.items(), key=lambda item: item[0][0]):
+        table += ["| # | measure | figure | spread | bar | |", "|---|---|---|---|---|---|"]
+        return table + [f"| {' | '.join(line)} |" for _, lines in by_number for line in lines]
+    table += [f"| # | measure | median of {len(runs)} | lowest, highest | bar | reached |", "|---|---|---|---|---|---|"]
+    for (number, name), lines in by_number:
         figures = sorted((line[2] for line in lines), key=lambda figure: float(figure.split()[0]))
         low, high = (figures[i].split()[0] for i in (0, -1))
+        at_most = lines[0][4].startswith("<=")
+        middle = figures[len(figures) // 2 if at_most else (len(figures) - 1) // 2]
         reached = sum(line[5] == "reached" for line in lines)
-        print(f"| {number} | {name} | {figures[(len(figures) - 1) // 2]} | {low}, {high} | {lines[0][4]} | "
-              f"{reached} of {len(lines)} |")
+        table.append(f"| {number} | {name} | {middle} | {low}, {high} | {lines[0][4]} | {reached} of {len(lines)} |")
+    return table
+
+
+def run_programs(bench, programs):
+    """The outputs of all programs; their table goes to standard error."""
+    outputs = [run(f"{bench}/{name}", arguments) for name, arguments in programs]
+    print("\n".join(bars_table([outputs])) + "\n", file=sys.stderr, flush=True)
+    return outputs
+
+
+def positive(text):
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return int(text)
 
 
 def main():
@@ -82,13 +101,13 @@ def main():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--bars", action="store_true")
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=positive, default=1)
     args = parser.parse_args()
     bench = f"{args.build}/tests/bench"
     seconds, models = ("0.3", "50") if args.quick else ("3", "1000")
     programs = (("bars_bench", []), ("rpc_bench", [seconds]), ("fleet_bench", [models]))
-    runs = [[run(f"{bench}/{name}", arguments) for name, arguments in programs] for _ in range(args.runs)]
-    print_bars(runs)
+    runs = [run_programs(bench, programs) for _ in range(args.runs)]
+    print("\n".join(bars_table(runs)), flush=True)
     if args.bars:
         return 0
     for name in ("core_simd_bench", "core_model_bench"):
