@@ -2,9 +2,9 @@
 // best.
 //
 // Counters: rows_per_s; of_limit = time the hardware needs at least / time taken. The least time of
-// a training step is (features + Gram + scores of two coefficient sets + update) at the measured
-// multiply-add peak of one core; of a publication, copying the coefficients once at the measured
-// read bandwidth.
+// a training step is (features + Gram of as many features as the step takes + scores of two
+// coefficient sets + update) at the measured multiply-add peak of one core; of a publication,
+// copying the coefficients once at the measured read bandwidth.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void TrainingStep(benchmark::State& state) {
   const double b = kBatchRows;
   const double flops =
       b * features * (static_cast<double>(dim) + kCosineFlops) +  // features in pairs
-      b * (b + 1) * features +                                    // Gram
+      b * (b + 1) * static_cast<double>(model.GramFeatures()) +   // Gram
       b * features * 2 * outputs * 3;                             // scores twice, update
   double best = 1e9;
   for (auto _ : state) {

@@ -1,9 +1,11 @@
 #include "tests/bench/grown_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
+#include "core/model/feature_chunks.h"
 #include "tests/support/random.h"
 
 namespace kernelstream::bench {
@@ -47,6 +49,16 @@ void GrownModel::Learn(size_t steps) {
     const size_t first = kModelBatchRows * (next++ % (rows.size() / kModelBatchRows));
     trainer->Step(rows, first, kModelBatchRows, next * kModelBatchRows);
   }
+}
+
+size_t GrownModel::GramFeatures() const {
+  constexpr double kFeaturesPerRow = 4;
+  const auto& constants = config.candidates.step_constants;
+  const double smallest = *std::min_element(constants.begin(), constants.end());
+  constexpr size_t kChunk = FeatureChunks::kPanelsPerChunk * kPanelWidth;
+  const auto chunks =
+      static_cast<size_t>(std::ceil(kFeaturesPerRow * kModelBatchRows / smallest / kChunk));
+  return std::min<size_t>(chunks * kChunk, config.max_features);
 }
 
 }  // namespace kernelstream::bench

@@ -33,6 +33,8 @@ struct GrownModel {
   };
   GrownModel(const Options& options, Executor& executor);
   void Learn(size_t steps);
+  // Features that each step makes a Gram matrix of, as Trainer::Impl::GramChunks chooses them.
+  size_t GramFeatures() const;
 
   FeatureCacheBudget budget;
   ModelConfig config;
