@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -195,6 +196,67 @@ void Wide() {
 
 struct Counted final : RefCounted {};
 
+// Memory to copy between, source and target apart. Some cores copy ten times slower where the two
+// addresses agree modulo 4096, so they begin on pages and are shifted against each other.
+class CopyBuffers {
+ public:
+  explicit CopyBuffers(size_t bytes)
+      : bytes_(bytes), from_(bytes + kPage, 1), to_(bytes + 2 * kPage) {}
+
+  void Copy(size_t shift) {
+    std::memcpy(Page(to_) + shift, Page(from_), bytes_);
+    asm volatile("" : : "g"(to_.data()) : "memory");
+  }
+  // Seconds, again and again, at the best shift.
+  double BestSeconds() {
+    double best = 1e9;
+    for (const size_t shift : {0, 64, 512, 2048}) {
+      best = std::min(best, Median(TimesOf([&] { Copy(shift); })));
+    }
+    return best;
+  }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  static char* Page(std::vector<char>& memory) {
+    return memory.data() + (kPage - reinterpret_cast<uintptr_t>(memory.data()) % kPage) % kPage;
+  }
+  size_t bytes_;
+  std::vector<char> from_, to_;
+};
+
+// Making a snapshot after each step, the one before still in use, beside copying its coefficients.
+void Publish(size_t outputs) {
+  constexpr uint32_t kPublished = 65536;
+  GrownModel model({.dim = 16, .labels = std::max<size_t>(outputs, 2), .features = kPublished},
+                   one_thread);
+  CopyBuffers buffers(outputs * kPublished * sizeof(float));
+  Ref<Snapshot> published;
+  std::vector<double> times, cold_copies;
+  for (double sum = 0; sum < 0.2 || times.size() < 15;) {
+    const double begin = ThreadSeconds();
+    model.Learn(1);
+    double start = ThreadSeconds();
+    Ref<Snapshot> made = model.trainer->MakeSnapshot();
+    times.push_back(ThreadSeconds() - start);
+    published = std::move(made);
+    model.Learn(1);
+    start = ThreadSeconds();
+    buffers.Copy(64);
+    const double end = ThreadSeconds();
+    cold_copies.push_back(end - start);
+    sum += end - begin;
+  }
+  const double copy = buffers.BestSeconds();
+  char figures[96];
+  std::snprintf(figures, sizeof(figures), " (%.0f us; copying %.0f us, after a step %.0f us)",
+                1e6 * Median(times), 1e6 * copy, 1e6 * Median(cold_copies));
+  Print({12,
+         absl::StrCat("publishing ", kPublished, " x ", outputs, " coefficients after a step",
+                      figures),
+         copy / Median(times), Spread(times), "of copying", true, 0.7});
+}
+
 void Publication() {
   PublishedCell<Counted> cell(Ref<Counted>::Adopt(new Counted));
   constexpr int kReads = 1000;
@@ -219,21 +281,7 @@ void Publication() {
   writer.join();
   Print({12, "the same while one is published each ms", 1e6 * Median(busy) / kReads, 0, "us", false,
          0.1});
-  for (const auto& [labels, features] : {std::pair<size_t, uint32_t>{2, 65536}, {10, 65536}}) {
-    GrownModel model({.dim = 16, .labels = labels, .features = features}, one_thread);
-    const std::vector<double> times =
-        TimesOf([&] { const Ref<Snapshot> made = model.trainer->MakeSnapshot(); });
-    const size_t floats = features * (labels > 2 ? labels : 1);
-    const std::vector<float> from(floats, 1);
-    std::vector<float> to(floats);
-    const std::vector<double> copies = TimesOf([&] {
-      std::memcpy(to.data(), from.data(), floats * sizeof(float));
-      asm volatile("" : : "g"(to.data()) : "memory");
-    });
-    Print({12,
-           absl::StrCat("publishing ", features, " x ", labels > 2 ? labels : 1, " coefficients"),
-           Median(copies) / Median(times), Spread(times), "of copying", true, 0.7});
-  }
+  for (const size_t outputs : {size_t{1}, size_t{10}}) Publish(outputs);
 }
 
 void Training() {
