@@ -303,30 +303,49 @@ void Training() {
   }
 }
 
-// Time for a row and a feature, the largest number of features beside the smallest.
-void Growth() {
-  constexpr size_t kDim = 54, kRows = 256;
-  constexpr uint32_t kFew = 1 << 10, kMany = 1 << 18;
-  const SampleBatch rows = NormalRows(kRows, kDim, 2);
-  double evaluation[2], training[2];
-  std::string evaluated, trained;
-  int i = 0;
-  for (uint32_t features = kFew; features <= kMany; features *= 4) {
-    GrownModel model({.dim = kDim, .features = features}, one_thread);
-    const Ref<Snapshot> snapshot = model.trainer->MakeSnapshot();
-    const double cost = 1e9 / features;
-    const double read = cost * Median(EvaluationTimes(*snapshot, rows)) / kRows;
-    const double learn = cost * Median(TimesOf([&] { model.Learn(1); })) / kModelBatchRows;
-    std::printf("%8u features: evaluation %.3f, training %.3f ns per row x feature\n", features,
-                read, learn);
-    if (features == kFew) i = 0;
-    if (features == kMany) i = 1;
-    if (features == kFew || features == kMany) evaluation[i] = read, training[i] = learn;
+// costs: for a row and a feature, [size][turn], fewest features first. The worst of any size beside
+// any smaller one.
+void PrintGrowth(const char* what, const std::vector<std::vector<double>>& costs) {
+  double worst = 0, spread = 0;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    spread = std::max(spread, Spread(costs[i]));
+    for (size_t j = i + 1; j < costs.size(); ++j) {
+      worst = std::max(worst, Median(costs[j]) / Median(costs[i]));
+    }
   }
-  Print({15, "evaluation of a row, per feature, 2^18 beside 2^10 features",
-         evaluation[1] / evaluation[0], 0, "x", false, 1.05});
-  Print({15, "training of a row, per feature, 2^18 beside 2^10 features", training[1] / training[0],
-         0, "x", false, 1.05});
+  char ends[64];
+  std::snprintf(ends, sizeof(ends), " (2^18 beside 2^10: %.2f)",
+                Median(costs.back()) / Median(costs.front()));
+  Print({15,
+         absl::StrCat(what, " of a row, per feature, worst of 2^10 to 2^18 beside any fewer", ends),
+         worst, spread, "x", false, 1.05});
+}
+
+// In turns, so that all sizes meet the same machine.
+void Growth() {
+  constexpr size_t kDim = 54, kRows = 256, kTurns = 3;
+  const SampleBatch rows = NormalRows(kRows, kDim, 2);
+  std::vector<std::unique_ptr<GrownModel>> models;
+  for (const int bits : {10, 12, 14, 16, 18}) {
+    models.push_back(std::make_unique<GrownModel>(
+        GrownModel::Options{.dim = kDim, .features = uint32_t{1} << bits}, one_thread));
+  }
+  std::vector<std::vector<double>> evaluation(models.size()), training(models.size());
+  for (size_t turn = 0; turn < kTurns; ++turn) {
+    for (size_t i = 0; i < models.size(); ++i) {
+      GrownModel& model = *models[i];
+      const Ref<Snapshot> snapshot = model.trainer->MakeSnapshot();
+      const double cost = 1e9 / model.config.max_features;
+      evaluation[i].push_back(cost * Median(EvaluationTimes(*snapshot, rows)) / kRows);
+      training[i].push_back(cost * Median(TimesOf([&] { model.Learn(1); })) / kModelBatchRows);
+    }
+  }
+  for (size_t i = 0; i < models.size(); ++i) {
+    std::printf("%8u features: evaluation %.3f, training %.3f ns per row x feature\n",
+                models[i]->config.max_features, Median(evaluation[i]), Median(training[i]));
+  }
+  PrintGrowth("evaluation", evaluation);
+  PrintGrowth("training", training);
 }
 
 }  // namespace
