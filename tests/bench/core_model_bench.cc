@@ -10,10 +10,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "core/feature/feature_map.h"
 #include "core/model/feature_chunks.h"
+#include "core/model/linear_solve.h"
 #include "core/model/sparse_inputs.h"
 #include "tests/bench/grown_model.h"
 #include "tests/bench/machine_limits.h"
@@ -66,6 +69,91 @@ BENCHMARK(TrainingStep)
     ->Args({784, 2, 8192})
     ->Args({784, 10, 8192})
     ->Args({16, 2048, 2048});
+
+// Cholesky and substitution of a step of 64 rows, as the proximal rule does it, in float64: half as
+// many operations fit into a vector.
+void Solve(benchmark::State& state) {
+  const auto n = static_cast<size_t>(state.range(0)), outputs = static_cast<size_t>(state.range(1));
+  Random random(kSeed);
+  std::vector<double> matrix(n * n), right(n * outputs, 1);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < i; ++j) matrix[i * n + j] = matrix[j * n + i] = random.Normal() / 64;
+    matrix[i * n + i] = 2;
+  }
+  double best = 1e9;
+  for (auto _ : state) {
+    std::vector<double> a = matrix, x = right;
+    const double start = bench::ThreadSeconds();
+    SolvePositiveDefinite(n, outputs, a, x);
+    benchmark::DoNotOptimize(x.data());
+    const double seconds = bench::ThreadSeconds() - start;
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  const auto rows = static_cast<double>(n);
+  const double flops = rows * rows * rows / 3 + 2 * rows * rows * static_cast<double>(outputs);
+  state.counters["us"] = 1e6 * best;
+  if (Peak() > 0) state.counters["of_limit"] = flops / (Peak() / 2) / best;
+}
+BENCHMARK(Solve)->UseManualTime()->ArgNames({"rows", "outputs"})->Args({64, 1})->Args({64, 10});
+
+// The parts of a training step of 64 rows, one learner, one output, one after the other as in a
+// step: features in pairs, scores of two coefficient sets, Gram, solve, update.
+void StepParts(benchmark::State& state) {
+  const auto dim = static_cast<size_t>(state.range(0));
+  constexpr size_t kFeatures = 8192, kPanels = kFeatures / kPanelWidth, kParts = 5;
+  InlineExecutor executor;
+  const GrownModel model({.dim = dim}, executor);
+  const size_t gram_panels = model.GramFeatures() / kPanelWidth;
+  std::vector<float> x(kBatchRows * dim), frequencies(kFeatures * dim), phases(kFeatures);
+  SampleFrequencies(SpectralLaw::kNormal, kSeed, 0, kPanels, dim, frequencies.data());
+  SamplePhases(kSeed, 0, kPanels, phases.data());
+  Random random(kSeed);
+  for (float& value : x) value = static_cast<float>(random.Normal());
+  const FeaturePanels panels = {.frequencies = frequencies.data(),
+                                .phases = phases.data(),
+                                .num_panels = kPanels,
+                                .inverse_bandwidth = 0.1f,
+                                .waves = 2};
+  std::vector<float> features(kFeatures * kBatchRows), gram(kBatchRows * kBatchRows),
+      coefficients(kFeatures), dual(kBatchRows, 1e-6f);
+  std::vector<double> scores(kBatchRows), system(gram.size()), right(kBatchRows);
+  const std::function<void()> parts[kParts] = {
+      [&] { PanelFeatures(panels, ConstMatrixView(x.data(), kBatchRows, dim), features.data()); },
+      [&] {
+        for (int set = 0; set < 2; ++set) {
+          FeatureSums(features.data(), kPanels, kBatchRows, coefficients.data(), 1, scores.data());
+        }
+      },
+      [&] { FeatureGram(features.data(), gram_panels, kBatchRows, gram.data()); },
+      [&] {
+        for (size_t i = 0; i < gram.size(); ++i) system[i] = gram[i] / (16.0 * gram_panels);
+        for (size_t i = 0; i < kBatchRows; ++i) system[i * (kBatchRows + 1)] += 0.2, right[i] = 1;
+        SolvePositiveDefinite(kBatchRows, 1, system, right);
+      },
+      [&] {
+        AddWeightedFeatures(features.data(), kPanels, kBatchRows, dual.data(), 1,
+                            coefficients.data());
+      }};
+  double best[kParts];
+  std::fill_n(best, kParts, 1e9);
+  for (auto _ : state) {
+    double sum = 0;
+    for (size_t i = 0; i < kParts; ++i) {
+      const double start = bench::ThreadSeconds();
+      parts[i]();
+      const double seconds = bench::ThreadSeconds() - start;
+      best[i] = std::min(best[i], seconds);
+      sum += seconds;
+    }
+    state.SetIterationTime(sum);
+  }
+  const char* names[kParts] = {"features_us", "scores_us", "gram_us", "solve_us", "update_us"};
+  for (size_t i = 0; i < kParts; ++i) state.counters[names[i]] = 1e6 * best[i];
+  // Gram, solve and update beside the features.
+  state.counters["rest_of_features"] = (best[2] + best[3] + best[4]) / best[0];
+}
+BENCHMARK(StepParts)->UseManualTime()->ArgName("dim")->Arg(8)->Arg(54)->Arg(123)->Arg(784);
 
 // What racing candidates cost: 1, 20 (a new model), and about what is left after pruning.
 void TrainingRace(benchmark::State& state) {
