@@ -27,6 +27,7 @@
 #include "kernelstream/v1/prediction_service.grpc.pb.h"
 #include "server/app/server.h"
 #include "server/hosting/training_pool.h"
+#include "server/service/wire_model.h"
 #include "tests/bench/bars.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/support/one_learner.h"
@@ -47,6 +48,15 @@ constexpr uint32_t kWideDim = 784, kWideFeatures = 65536;
 
 // Rows of the paced stream per second, and how long its rows may wait for a full mini-batch.
 constexpr double kPacedRows = 2000, kDefaultDelayMs = 20;
+
+// About the median distance of the rows.
+constexpr double kBandwidth = 11;
+
+// What is compared is measured in turns, so that both meet the same machine.
+constexpr int kRounds = 3;
+
+// Matrices of 256 rows on their way while it is measured how much is learned, or beside learning.
+constexpr uint64_t kAhead = 4;
 
 using Clock = std::chrono::steady_clock;
 
@@ -108,6 +118,17 @@ void Print(const char* what, const Latency& latency, const Latency& empty) {
   std::fflush(stdout);
 }
 
+// Returns once the rows are in the published model.
+void Update(v1::OnlineUpdateService::Stub& stub, const char* model, v1::SampleMatrix rows) {
+  grpc::ClientContext context;
+  v1::UpdateRequest request;
+  request.set_model(model);
+  request.set_ack(v1::ACK_LEVEL_APPLIED);
+  *request.mutable_matrix() = std::move(rows);
+  v1::UpdateResponse response;
+  Check(stub.Update(&context, request, &response), "Update");
+}
+
 // Streams matrices until told to stop; returns rows acknowledged per second.
 double Stream(v1::OnlineUpdateService::Stub& stub, const char* model, v1::AckLevel ack,
               uint64_t in_flight, const std::atomic<bool>& stop) {
@@ -151,8 +172,8 @@ double StreamFor(double seconds, v1::OnlineUpdateService::Stub& stub, const char
 double StreamPredictFor(double seconds, v1::PredictionService::Stub& stub) {
   constexpr uint64_t kInFlight = 8;
   v1::StreamPredictRequest request;
-  request.set_model(kModel);
-  *request.mutable_matrix() = Matrix(kMatrixRows, 3, false);
+  request.set_model(kTwin);
+  *request.mutable_matrix() = Matrix(kMatrixRows, 5, false);
   grpc::ClientContext context;
   auto stream = stub.StreamPredict(&context);
   v1::StreamPredictResponse response;
@@ -249,12 +270,12 @@ v1::ModelConfig Config() {
   return config;
 }
 
-// The same model without a server, fed as the server feeds it: on a training pool of its own.
+// The same model without a server, fed as the server feeds it: on a training pool of its own. One
+// learner, as a race's rate differs by how it is decided.
 class Twin final : public server::Runnable, public std::enable_shared_from_this<Twin> {
  public:
   Twin() : pool_({.threads = static_cast<int>(Cores())}, server::Clock::System()) {
-    config_.loss.name = "logistic";
-    config_.max_features = config_.block_features = kFeatures;
+    config_ = *server::ConfigFromWire(support::OneLearner(kFeatures, kBandwidth));
     const v1::SampleMatrix matrix = Matrix(kMatrixRows, 5, true);
     for (uint32_t i = 0; i < kMatrixRows; ++i) {
       std::memcpy(rows_.AddDense(kDim), matrix.values().data() + i * kDim * sizeof(float),
@@ -320,59 +341,66 @@ class Twin final : public server::Runnable, public std::enable_shared_from_this<
   std::binary_semaphore done_{0};
 };
 
-// The median share, in percent.
-double PrintRates(const char* what, const std::vector<double>& rates, const char* beside,
-                  const std::vector<double>& limits) {
+// In percent of the limits, turn by turn.
+std::vector<double> SharesOf(const std::vector<double>& rates, const std::vector<double>& limits) {
   std::vector<double> shares;
   for (size_t i = 0; i < rates.size(); ++i) shares.push_back(100 * rates[i] / limits[i]);
-  std::printf("%-20s %8.0f rows/s +-%.0f %%   %-34s %8.0f rows/s +-%.0f %%   share %.0f %%\n", what,
-              Median(rates), Spread(rates), beside, Median(limits), Spread(limits), Median(shares));
-  std::fflush(stdout);
-  return Median(shares);
+  return shares;
 }
 
-// Each measured in turns with what it is compared with, so that both meet the same machine.
+void PrintRates(const char* what, const std::vector<double>& rates, const char* beside,
+                const std::vector<double>& limits) {
+  const std::vector<double> shares = SharesOf(rates, limits);
+  std::printf(
+      "%-20s %8.0f rows/s +-%.0f %%   %-34s %8.0f rows/s +-%.0f %%   share %.0f %% +-%.0f %%\n",
+      what, Median(rates), Spread(rates), beside, Median(limits), Spread(limits), Median(shares),
+      Spread(shares));
+  std::fflush(stdout);
+}
+
+// Each measured in turns with what it is compared with. First evaluation: until then both models
+// have learned the same rows.
 void CompareRates(double seconds, v1::OnlineUpdateService::Stub& updates,
                   v1::PredictionService::Stub& predictions) {
-  constexpr int kRounds = 5;
-  constexpr uint64_t kSettlingRows = 16384;  // the race of learners has been decided
+  constexpr int kTurns = 5;
+  constexpr uint64_t kFirstRows = 16384;
   const auto twin = std::make_shared<Twin>();
-  twin->Learn(0, kSettlingRows);
-  for (uint64_t rows = 0; rows < kSettlingRows; rows += kMatrixRows) {
-    grpc::ClientContext context;
-    v1::UpdateRequest request;
-    request.set_model(kTwin);
-    request.set_ack(v1::ACK_LEVEL_APPLIED);
-    *request.mutable_matrix() = Matrix(kMatrixRows, 5, true);
-    v1::UpdateResponse response;
-    Check(updates.Update(&context, request, &response), "Update");
+  twin->Learn(0, kFirstRows);
+  for (uint64_t rows = 0; rows < kFirstRows; rows += kMatrixRows) {
+    Update(updates, kTwin, Matrix(kMatrixRows, 5, true));
   }
   std::vector<double> streamed, learned, predicted, one, all;
-  for (int i = 0; i < kRounds; ++i) {
-    learned.push_back(twin->Learn(seconds / kRounds, 0));
-    streamed.push_back(StreamFor(seconds / kRounds, updates, kTwin, v1::ACK_LEVEL_APPLIED, 4));
+  for (int i = 0; i < kTurns; ++i) {
+    one.push_back(twin->Evaluate(seconds / kTurns, 1));
+    predicted.push_back(StreamPredictFor(seconds / kTurns, predictions));
+    all.push_back(twin->Evaluate(seconds / kTurns, Cores()));
   }
-  for (int i = 0; i < kRounds; ++i) {
-    one.push_back(twin->Evaluate(seconds / kRounds, 1));
-    predicted.push_back(StreamPredictFor(seconds / kRounds, predictions));
-    all.push_back(twin->Evaluate(seconds / kRounds, Cores()));
+  for (int i = 0; i < kTurns; ++i) {
+    learned.push_back(twin->Learn(seconds / kTurns, 0));
+    streamed.push_back(StreamFor(seconds / kTurns, updates, kTwin, v1::ACK_LEVEL_APPLIED, kAhead));
   }
-  const double update_share =
-      PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
+  PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
   PrintRates("StreamPredict, 256", predicted, "evaluation, 1 thread", one);
-  const double predict_share =
-      PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
-  bench::Print({9, "StreamPredict, matrices of 256 rows", predict_share, Spread(predicted),
+  PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
+  const std::vector<double> predict = SharesOf(predicted, all),
+                            update = SharesOf(streamed, learned);
+  bench::Print({9, "StreamPredict, matrices of 256 rows", Median(predict), Spread(predict),
                 "% of evaluating them on as many cores", true, 85});
-  bench::Print({9, "StreamUpdate, APPLIED", update_share, Spread(streamed),
+  bench::Print({9, "StreamUpdate, APPLIED, one learner", Median(update), Spread(update),
                 "% of the trainer without a server", true, 85});
 }
 
-void PrintThroughput(const char* what, size_t in_flight, double rate, const char* beside,
-                     double other) {
-  std::printf("%-36s %3zu in flight %8.0f calls/s   %s %8.0f calls/s   ratio %.2f\n", what,
-              in_flight, rate, beside, other, rate / other);
+// Returns the ratios, turn by turn.
+std::vector<double> PrintThroughput(const char* what, size_t in_flight,
+                                    const std::vector<double>& rates, const char* beside,
+                                    const std::vector<double>& others) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < rates.size(); ++i) ratios.push_back(rates[i] / others[i]);
+  std::printf("%-36s %3zu in flight %8.0f calls/s   %s %8.0f calls/s   ratio %.2f +-%.0f %%\n",
+              what, in_flight, Median(rates), beside, Median(others), Median(ratios),
+              Spread(ratios));
   std::fflush(stdout);
+  return ratios;
 }
 
 void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& channel) {
@@ -380,6 +408,7 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
   v1::PredictionService::Stub predictions(channel);
   grpc::health::v1::Health::Stub health(channel);
   const grpc::health::v1::HealthCheckRequest nothing;
+  seconds /= 4;
   const auto empty = [&](size_t in_flight) {
     return Throughput<grpc::health::v1::HealthCheckResponse>(
         seconds, in_flight, [&](auto* context, auto* response, auto done) {
@@ -395,21 +424,79 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
           predictions.async()->Predict(context, &request, response, std::move(done));
         });
   };
-  double small = 0, limit = 0;
+  std::vector<double> small_shares;
   for (const size_t in_flight : {size_t{1}, kInFlight}) {
-    limit = empty(in_flight);
-    PrintThroughput("Predict, 1 row, dim 123, 4096", in_flight, predict(kModel, kDim, in_flight),
-                    "empty RPC", limit);
-    small = predict(kSmall, 2, in_flight);
-    PrintThroughput("Predict, 1 row, dim 2, 256", in_flight, small, "empty RPC", limit);
+    std::vector<double> nothing_done, medium, small;
+    for (int i = 0; i < kRounds; ++i) {
+      nothing_done.push_back(empty(in_flight));
+      medium.push_back(predict(kModel, kDim, in_flight));
+      small.push_back(predict(kSmall, 2, in_flight));
+    }
+    PrintThroughput("Predict, 1 row, dim 123, 4096", in_flight, medium, "empty RPC", nothing_done);
+    small_shares =
+        PrintThroughput("Predict, 1 row, dim 2, 256", in_flight, small, "empty RPC", nothing_done);
   }
-  bench::Print({10, "unary Predict, dim 2, 256 features, 64 in flight", 100 * small / limit, 0,
-                "% of the empty RPC's rate", true, 85});
-  const double alone = predict(kWide, kWideDim, 1);
-  const double together = predict(kWide, kWideDim, kInFlight);
-  PrintThroughput("Predict, 1 row, dim 784, 65536", kInFlight, together, "one by one", alone);
-  bench::Print({10, "Predict, dim 784, 65536 features, 64 in flight", together / alone, 0,
+  bench::Print({10, "unary Predict, dim 2, 256 features, 64 in flight", 100 * Median(small_shares),
+                Spread(small_shares), "% of the empty RPC's rate", true, 85});
+  std::vector<double> alone, together;
+  for (int i = 0; i < kRounds; ++i) {
+    alone.push_back(predict(kWide, kWideDim, 1));
+    together.push_back(predict(kWide, kWideDim, kInFlight));
+  }
+  const std::vector<double> times =
+      PrintThroughput("Predict, 1 row, dim 784, 65536", kInFlight, together, "one by one", alone);
+  bench::Print({10, "Predict, dim 784, 65536 features, 64 in flight", Median(times), Spread(times),
                 "x one by one", true, 6});
+}
+
+// Predict and the empty RPC while the server is idle and while kModel learns at full speed: the
+// stream keeps the learner busy, but no queue that would last into the next idle turn.
+void CompareLearning(double seconds, v1::OnlineUpdateService::Stub& updates,
+                     const std::function<void()>& empty, const std::function<void()>& predict) {
+  const double part = seconds * 2 / 3;
+  std::vector<double> empties, p99s[2], ratios, rates;
+  Latency idle, learning, beside;
+  for (int i = 0; i < kRounds; ++i) {
+    idle = Measure(part, predict);
+    p99s[0].push_back(idle.p99);
+    std::atomic<bool> stop{false};
+    std::thread learner(
+        [&] { rates.push_back(Stream(updates, kModel, v1::ACK_LEVEL_APPLIED, kAhead, stop)); });
+    beside = Measure(part / 2, empty);
+    empties.push_back(beside.p99);
+    learning = Measure(part, predict);
+    p99s[1].push_back(learning.p99);
+    stop = true;
+    learner.join();
+    ratios.push_back(p99s[1].back() / p99s[0].back());
+  }
+  std::printf(
+      "p99 in %d turns: Predict, 1 row, idle %.0f us +-%.0f %%   while learning at full speed %.0f "
+      "us +-%.0f %%   the empty RPC meanwhile %.0f us +-%.0f %%\n",
+      kRounds, Median(p99s[0]), Spread(p99s[0]), Median(p99s[1]), Spread(p99s[1]), Median(empties),
+      Spread(empties));
+  Print("Predict, 1 row, idle, the last turn", idle, beside);
+  Print("Predict, 1 row, while learning, the last turn", learning, beside);
+  std::printf("%-44s %.0f rows/s, acknowledged APPLIED, beside the measurements above\n",
+              "StreamUpdate", Median(rates));
+  bench::Print({8, "Predict, 1 row, while learning at full speed: p99", Median(ratios),
+                Spread(ratios), "x idle", false, 1.5});
+}
+
+void ComparePublishing(double seconds, v1::OnlineUpdateService::Stub& updates) {
+  std::vector<double> p50s, p99s;
+  for (int i = 0; i < kRounds; ++i) {
+    const Latency published = SentToPublished(seconds * 2 / 3, updates, kPacedRows);
+    p50s.push_back(published.p50 / 1e3);
+    p99s.push_back(published.p99 / 1e3);
+  }
+  std::printf(
+      "row sent -> durable and in the published model, %.0f rows/s one by one, max_batch_delay "
+      "%.0f ms: p50 %.1f ms +-%.0f %%  p99 %.1f ms +-%.0f %%\n",
+      kPacedRows, kDefaultDelayMs, Median(p50s), Spread(p50s), Median(p99s), Spread(p99s));
+  bench::Print({11, "row sent -> durable and in the published model, 2000 rows/s: p50",
+                Median(p50s) - kDefaultDelayMs, Spread(p50s), "ms beyond max_batch_delay", false,
+                3});
 }
 
 int RunBench(double seconds) {
@@ -435,10 +522,10 @@ int RunBench(double seconds) {
   grpc::health::v1::Health::Stub health(channel);
   const std::vector<std::pair<const char*, v1::ModelConfig>> configs = {
       {kModel, Config()},
-      {kTwin, Config()},
+      {kTwin, support::OneLearner(kFeatures, kBandwidth)},
       {kWide, support::OneLearner(kWideFeatures, 28)},
       {kSmall, support::OneLearner(256, 1)},
-      {kPaced, support::OneLearner(kFeatures, 11)}};
+      {kPaced, support::OneLearner(kFeatures, kBandwidth)}};
   for (const auto& [name, config] : configs) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
@@ -451,13 +538,7 @@ int RunBench(double seconds) {
   const std::vector<std::tuple<const char*, uint32_t, uint32_t>> first_rows = {
       {kModel, kDim, 2048}, {kWide, kWideDim, 192}, {kSmall, 2, 2048}, {kPaced, kDim, 2048}};
   for (const auto& [name, dim, rows] : first_rows) {
-    grpc::ClientContext context;
-    v1::UpdateRequest request;
-    request.set_model(name);
-    request.set_ack(v1::ACK_LEVEL_APPLIED);
-    *request.mutable_matrix() = Matrix(rows, 1, true, dim);
-    v1::UpdateResponse response;
-    Check(updates.Update(&context, request, &response), "Update");
+    Update(updates, name, Matrix(rows, 1, true, dim));
   }
 
   const auto empty_call = [&] {
@@ -477,11 +558,11 @@ int RunBench(double seconds) {
     };
   };
 
-  const Latency empty = Measure(seconds, empty_call);
-  const Latency idle = Measure(seconds, predict(1));
+  const Latency empty = Measure(seconds / 2, empty_call);
+  const Latency idle = Measure(seconds / 2, predict(1));
   Print("empty RPC (health check), idle", empty, empty);
   Print("Predict, 1 row, idle", idle, empty);
-  Print("Predict, 256 rows, idle", Measure(seconds, predict(256)), empty);
+  Print("Predict, 256 rows, idle", Measure(seconds / 2, predict(256)), empty);
   // In turns, so that both meet the same machine.
   std::vector<double> ratios;
   for (int i = 0; i < 9; ++i) {
@@ -492,31 +573,11 @@ int RunBench(double seconds) {
                 "x an empty RPC", false, 1.1});
 
   CompareThroughput(seconds, channel);
-  const Latency published = SentToPublished(seconds, updates, kPacedRows);
-  std::printf(
-      "row sent -> durable and in the published model, %.0f rows/s one by one, max_batch_delay "
-      "%.0f "
-      "ms: p50 %.1f ms  p99 %.1f ms  rows %zu\n",
-      kPacedRows, kDefaultDelayMs, published.p50 / 1e3, published.p99 / 1e3, published.calls);
-  bench::Print({11, "row sent -> durable and in the published model, 2000 rows/s: p50",
-                published.p50 / 1e3 - kDefaultDelayMs, 0, "ms beyond max_batch_delay", false, 3});
-  // Before the streams below, which leave a queue of rows behind them.
+  ComparePublishing(seconds, updates);
   CompareRates(seconds, updates, predictions);
-  std::atomic<bool> stop{false};
-  double rate = 0;
-  std::thread learner([&] { rate = Stream(updates, kModel, v1::ACK_LEVEL_DURABLE, 16, stop); });
-  Print("empty RPC, while learning at full speed", Measure(seconds, empty_call), empty);
-  const Latency learning = Measure(seconds, predict(1));
-  Print("Predict, 1 row, while learning at full speed", learning, empty);
-  stop = true;
-  learner.join();
-  std::printf("%-44s %.0f rows/s, acknowledged DURABLE, beside the two measurements above\n",
-              "StreamUpdate", rate);
-
+  CompareLearning(seconds, updates, empty_call, predict(1));
   std::printf("%-44s %.0f rows/s, acknowledged DURABLE\n", "StreamUpdate alone",
               StreamFor(seconds, updates, kModel, v1::ACK_LEVEL_DURABLE, 16));
-  bench::Print({8, "Predict, 1 row, while learning at full speed: p99", learning.p99 / idle.p99, 0,
-                "x idle", false, 1.5});
   (*server)->Stop();
   server->reset();  // the store removes old files until it is closed
   std::filesystem::remove_all(folder);
