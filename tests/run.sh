@@ -4,9 +4,8 @@
 #   KERNELSTREAM_FAST=1 tests/run.sh    the release build only, without the sanitizers and clang
 #   KERNELSTREAM_DATA=DIR tests/run.sh  also the tests that need the larger data sets
 # 1. release: all tests but those labelled long or paper-full    2. tsan: those labelled concurrency
-# 3. asan-ubsan: those labelled unit or garbage     4. clang-thread-safety: compiled only, each file alone
-# Those builds use clang, which checks every lock annotation while it compiles. In the last, a header that somebody forgot to
-# include is missing; the others compile several files together.
+# 3. asan-ubsan: those labelled unit or garbage
+# The sanitizer builds use clang, which checks every lock annotation while it compiles.
 # The last line is "N passed, N failed"; a build that breaks counts as one failure. Before it come the names of the tests
 # that were skipped, also of those inside a program that passed.
 set -uo pipefail
@@ -78,6 +77,5 @@ build release && run_tests release
 if [ "${KERNELSTREAM_FAST:-0}" != 1 ]; then
   build tsan && run_tests tsan
   build asan-ubsan && run_tests asan-ubsan
-  build clang-thread-safety
 fi
 finish
