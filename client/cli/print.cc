@@ -277,11 +277,12 @@ std::string RelevanceLine(const std::vector<double>& relevance) {
 
 std::string FrequenciesLine(uint64_t bytes, uint64_t kept) {
   if (bytes == 0) return "";
-  const auto mib = [](uint64_t size) {
-    return absl::StrFormat("%.1f MiB", static_cast<double>(size) / (1 << 20));
+  const auto size = [](uint64_t n) {
+    return n < uint64_t{1} << 20 ? absl::StrFormat("%.1f KiB", static_cast<double>(n) / (1 << 10))
+                                 : absl::StrFormat("%.1f MiB", static_cast<double>(n) / (1 << 20));
   };
-  if (kept == bytes) return absl::StrCat(mib(bytes), ", all kept");
-  return absl::StrCat(mib(kept), " of ", mib(bytes),
+  if (kept == bytes) return absl::StrCat(size(bytes), ", all kept");
+  return absl::StrCat(size(kept), " of ", size(bytes),
                       " kept; the others are drawn again at each use (see --feature_cache_mib)");
 }
 

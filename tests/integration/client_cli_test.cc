@@ -114,6 +114,11 @@ TEST_F(CommandLine, DescribeAndWatchPrintTheMetricsOfTheTask) {
   EXPECT_THAT(described, HasSubstr("0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all; --json shows them)\n"));
   EXPECT_THAT(described,
               ContainsRegex("served learner +bandwidth=1.25 step_constant=0.1 metric=diagonal"));
+  EXPECT_THAT(described, ContainsRegex("frequencies +512.0 KiB of 3.0 MiB kept; "));
+  // The largest first, equal ones by number.
+  EXPECT_THAT(
+      described,
+      ContainsRegex("inputs by relevance +3 .1., 7 .0.38., 2 .0.25., 6 .0.25., 1 .0.12., "));
   EXPECT_THAT(Run("describe m --json").out, HasSubstr("\"servedBandwidth\": 1.25"));
   EXPECT_THAT(Run("watch m --count 1").out, HasSubstr("loss 0.25, error 12.50 %, auc 0.9"));
 }

@@ -239,7 +239,10 @@ v1::Model FakeServer::Describe(const std::string& name, const Entry& entry) cons
     for (int i = 0; i < 10; ++i) {
       resolved.add_input_offsets(i);
       resolved.add_input_scales(i + 0.5);
+      resolved.add_input_relevance(i == 3 ? 1 : 0.125 * (i % 4));
     }
+    state.mutable_frequencies()->set_bytes(uint64_t{3} << 20);
+    state.mutable_frequencies()->set_kept_bytes(uint64_t{512} << 10);
     for (const double target : {0.5, -3.0}) {
       resolved.add_target_offsets(target);
       resolved.add_target_scales(2 * std::abs(target));
