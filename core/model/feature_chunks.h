@@ -3,6 +3,7 @@
 #define KERNELSTREAM_CORE_MODEL_FEATURE_CHUNKS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,8 +42,18 @@ class FeatureChunks {
     const size_t first = i * kPanelsPerChunk;
     return {first, std::min(count * kPanelsPerChunk, panels_ - first)};
   }
+  // How many of the chunks make a Gram matrix of so many rows for steps of this constant (> 0). One
+  // of fewer features than there are is as good while its noise, of norm about 2 (rows /
+  // features)^(1/2), stays well below what the step is damped by.
+  size_t ForGram(size_t rows, double step_constant) const {
+    const double features = kGramFeaturesPerRow * static_cast<double>(rows) / step_constant;
+    const double chunks = std::ceil(features / (kPanelsPerChunk * kPanelWidth));
+    return chunks < static_cast<double>(size()) ? static_cast<size_t>(chunks) : size();
+  }
 
  private:
+  // At step constant 1.
+  static constexpr double kGramFeaturesPerRow = 4;
   size_t panels_;
 };
 

@@ -18,9 +18,6 @@ constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
 // Of these, a thread keeps the memory for the next step.
 constexpr size_t kMostThreadFeatures = size_t{8} << 20;  // floats
 
-// Features that a Gram matrix is made of at least, per row of the batch, at step constant 1.
-constexpr double kGramFeaturesPerRow = 4;
-
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
 constexpr double kSmallestScale = 1e-6;
 
@@ -255,21 +252,19 @@ void Trainer::Impl::MaskedFeatures(const StreamWork& work, size_t first_panel, s
   for (uint64_t f = end; f < (first_panel + num_panels) * kPanelWidth; ++f) clear(f);
 }
 
-// A Gram matrix of fewer features than the model has is as good while its noise, of norm about
-// 2 (rows / features)^(1/2), stays well below what the step is damped by. Which features: see
-// Evaluate.
+// Which ones: see Evaluate.
 size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) const {
-  const size_t all = FeatureChunks(state_.num_features).size();
+  const FeatureChunks chunks(state_.num_features);
   double smallest = std::numeric_limits<double>::infinity();
   for (const size_t c : bandwidth.candidates) {
     smallest = std::min(smallest, state_.candidates[c].step_constant);
   }
   // Curvatures without bound make the damping as small as they are large; features without bound
   // make a part of them unlike the whole.
-  if (!(smallest > 0) || loss_->task() == Task::kDensityRatio || !kernel_->is_bounded()) return all;
-  const double features = kGramFeaturesPerRow * static_cast<double>(rows) / smallest;
-  const double chunks = std::ceil(features / (FeatureChunks::kPanelsPerChunk * kPanelWidth));
-  return chunks < static_cast<double>(all) ? static_cast<size_t>(chunks) : all;
+  if (!(smallest > 0) || loss_->task() == Task::kDensityRatio || !kernel_->is_bounded()) {
+    return chunks.size();
+  }
+  return chunks.ForGram(rows, smallest);
 }
 
 void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {

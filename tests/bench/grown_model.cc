@@ -1,7 +1,6 @@
 #include "tests/bench/grown_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -52,13 +51,10 @@ void GrownModel::Learn(size_t steps) {
 }
 
 size_t GrownModel::GramFeatures() const {
-  constexpr double kFeaturesPerRow = 4;
   const auto& constants = config.candidates.step_constants;
   const double smallest = *std::min_element(constants.begin(), constants.end());
-  constexpr size_t kChunk = FeatureChunks::kPanelsPerChunk * kPanelWidth;
-  const auto chunks =
-      static_cast<size_t>(std::ceil(kFeaturesPerRow * kModelBatchRows / smallest / kChunk));
-  return std::min<size_t>(chunks * kChunk, config.max_features);
+  const FeatureChunks chunks(config.max_features);
+  return chunks.Run(0, chunks.ForGram(kModelBatchRows, smallest)).num_panels * kPanelWidth;
 }
 
 }  // namespace kernelstream::bench
