@@ -74,16 +74,11 @@ void IntervalCalibration::ObservePair(std::span<const double> residuals,
   }
 }
 
-// Before the row's ratio is kept.
-void IntervalCalibration::KeepWeight(float weight) {
-  if (state_.weights.empty()) {
-    if (weight == 1) return;
-    state_.weights.assign(state_.ratios.size(), 1.0f);
-  }
-  if (state_.weights.size() < kWindow) {
-    state_.weights.push_back(weight);
+void IntervalCalibration::Keep(float value, std::vector<float>& ring) const {
+  if (ring.size() < kWindow) {
+    ring.push_back(value);
   } else {
-    state_.weights[state_.rows % kWindow] = weight;
+    ring[state_.rows % kWindow] = value;
   }
 }
 
@@ -91,12 +86,10 @@ void IntervalCalibration::Add(double residual, double variance, double ratio, do
   const double square = residual * residual;
   if (!std::isfinite(square)) return;
   const double expected = noise_variance() + variance;
-  KeepWeight(static_cast<float>(weight));
-  if (state_.ratios.size() < kWindow) {
-    state_.ratios.push_back(static_cast<float>(ratio));
-  } else {
-    state_.ratios[state_.rows % kWindow] = static_cast<float>(ratio);
-  }
+  const auto kept_weight = static_cast<float>(weight);
+  if (state_.weights.empty() && kept_weight != 1) state_.weights.assign(state_.ratios.size(), 1.0f);
+  if (!state_.weights.empty() || kept_weight != 1) Keep(kept_weight, state_.weights);
+  Keep(static_cast<float>(ratio), state_.ratios);
   ++state_.rows;
   const double memory =
       std::clamp(static_cast<double>(state_.rows) / 2, kShortestMemoryRows, kLongestMemoryRows);
@@ -120,16 +113,14 @@ double IntervalCalibration::noise_variance() const {
 double IntervalCalibration::factor() const {
   if (state_.rows < kFewRows) return NormalQuantile((1 + coverage_) / 2);
   const uint64_t recent = std::min<uint64_t>({std::max(state_.rows / 2, kFewRows), kWindow});
-  std::vector<float> ratios(recent);
-  for (uint64_t i = 0; i < recent; ++i) {
-    ratios[i] = state_.ratios[(state_.rows - 1 - i) % kWindow];
-  }
+  const auto recent_of = [&](const std::vector<float>& ring) {
+    std::vector<float> values(recent);
+    for (uint64_t i = 0; i < recent; ++i) values[i] = ring[(state_.rows - 1 - i) % kWindow];
+    return values;
+  };
+  std::vector<float> ratios = recent_of(state_.ratios);
   if (!state_.weights.empty()) {
-    std::vector<float> weights(recent);
-    for (uint64_t i = 0; i < recent; ++i) {
-      weights[i] = state_.weights[(state_.rows - 1 - i) % kWindow];
-    }
-    return WeightedQuantile(ratios, weights, coverage_);
+    return WeightedQuantile(ratios, recent_of(state_.weights), coverage_);
   }
   // The ceil(coverage (m + 1))-th smallest of m: split-conformal prediction's rank.
   const auto rank = static_cast<uint64_t>(std::ceil(coverage_ * static_cast<double>(recent + 1)));

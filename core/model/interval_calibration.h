@@ -63,7 +63,8 @@ class IntervalCalibration {
  private:
   static constexpr uint64_t kFewRows = 64;
   void Add(double residual, double variance, double ratio, double weight);
-  void KeepWeight(float weight);
+  // As that of row number state_.rows of a ring.
+  void Keep(float value, std::vector<float>& ring) const;
   double coverage_;
   std::optional<double> given_noise_variance_;
   CalibrationState state_;
