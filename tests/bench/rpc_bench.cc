@@ -341,21 +341,17 @@ class Twin final : public server::Runnable, public std::enable_shared_from_this<
   std::binary_semaphore done_{0};
 };
 
-// In percent of the limits, turn by turn.
-std::vector<double> SharesOf(const std::vector<double>& rates, const std::vector<double>& limits) {
+// Returns the shares, in percent of the limits, turn by turn.
+std::vector<double> PrintRates(const char* what, const std::vector<double>& rates,
+                               const char* beside, const std::vector<double>& limits) {
   std::vector<double> shares;
   for (size_t i = 0; i < rates.size(); ++i) shares.push_back(100 * rates[i] / limits[i]);
-  return shares;
-}
-
-void PrintRates(const char* what, const std::vector<double>& rates, const char* beside,
-                const std::vector<double>& limits) {
-  const std::vector<double> shares = SharesOf(rates, limits);
   std::printf(
       "%-20s %8.0f rows/s +-%.0f %%   %-34s %8.0f rows/s +-%.0f %%   share %.0f %% +-%.0f %%\n",
       what, Median(rates), Spread(rates), beside, Median(limits), Spread(limits), Median(shares),
       Spread(shares));
   std::fflush(stdout);
+  return shares;
 }
 
 // Each measured in turns with what it is compared with. First evaluation: until then both models
@@ -379,11 +375,11 @@ void CompareRates(double seconds, v1::OnlineUpdateService::Stub& updates,
     learned.push_back(twin->Learn(seconds / kTurns, 0));
     streamed.push_back(StreamFor(seconds / kTurns, updates, kTwin, v1::ACK_LEVEL_APPLIED, kAhead));
   }
-  PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
+  const std::vector<double> update =
+      PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
   PrintRates("StreamPredict, 256", predicted, "evaluation, 1 thread", one);
-  PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
-  const std::vector<double> predict = SharesOf(predicted, all),
-                            update = SharesOf(streamed, learned);
+  const std::vector<double> predict =
+      PrintRates("StreamPredict, 256", predicted, "evaluation, a thread for each core", all);
   bench::Print({9, "StreamPredict, matrices of 256 rows", Median(predict), Spread(predict),
                 "% of evaluating them on as many cores", true, 85});
   bench::Print({9, "StreamUpdate, APPLIED, one learner", Median(update), Spread(update),
