@@ -20,6 +20,7 @@ class Gaussian final : public Kernel {
     return std::sqrt(SquaredDistance(x, y));
   }
   FeatureSpec features() const override { return {.law = SpectralLaw::kNormal}; }
+  bool is_gaussian() const override { return true; }
 };
 
 }  // namespace

@@ -34,6 +34,8 @@ class Kernel {
   // pairs of rows, so that k is neither flat nor spiked, and of order 1.
   virtual double Distance(std::span<const double> x, std::span<const double> y) const = 0;
   virtual FeatureSpec features() const = 0;
+  // True if k(x, x') = exp(-|x - x'|^2 / (2 bandwidth^2)): a matrix of it is quickly made.
+  virtual bool is_gaussian() const { return false; }
   // True if another bandwidth multiplies k by a constant: one bandwidth is as good as any other.
   virtual bool is_homogeneous() const { return false; }
   // False if k(x, x) grows with x without bound.

@@ -42,12 +42,17 @@ class FeatureChunks {
     const size_t first = i * kPanelsPerChunk;
     return {first, std::min(count * kPanelsPerChunk, panels_ - first)};
   }
-  // How many of the chunks make a Gram matrix of so many rows for steps of this constant (> 0). One
-  // of fewer features than there are is as good while its noise, of norm about 2 (rows /
-  // features)^(1/2), stays well below what the step is damped by.
+  // Features that a Gram matrix of so many rows takes for steps of this constant (> 0). One of
+  // fewer features than there are is as good while its noise, of norm about 2 (rows /
+  // features)^(1/2), stays well below what the step is damped by. With at least so many features
+  // in all, the kernel's own matrix is as close to theirs.
+  static double GramFeatures(size_t rows, double step_constant) {
+    return kGramFeaturesPerRow * static_cast<double>(rows) / step_constant;
+  }
+  // How many of the chunks that is.
   size_t ForGram(size_t rows, double step_constant) const {
-    const double features = kGramFeaturesPerRow * static_cast<double>(rows) / step_constant;
-    const double chunks = std::ceil(features / (kPanelsPerChunk * kPanelWidth));
+    const double chunks =
+        std::ceil(GramFeatures(rows, step_constant) / (kPanelsPerChunk * kPanelWidth));
     return chunks < static_cast<double>(size()) ? static_cast<size_t>(chunks) : size();
   }
 

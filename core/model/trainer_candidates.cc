@@ -15,7 +15,8 @@ namespace {
 // Features of a mini-batch are kept between scoring and updating up to this size (of all bandwidths
 // together), and computed again beyond it.
 constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
-// Of these, a thread keeps the memory for the next step.
+// Of these, a thread keeps the memory for its next step; that of larger ones goes from step to step
+// of all threads.
 constexpr size_t kMostThreadFeatures = size_t{8} << 20;  // floats
 
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
@@ -219,8 +220,9 @@ void Trainer::Impl::PlanWork(CandidateFilter takes_part, Work& work) {
     if (stream.bandwidths.empty()) continue;
     stream.stream = &streams_.at(generation.id);
     stream.sparse = std::make_unique<SparseRows>();
-    stream.x = WithoutZeros(stream.stream->metric->Mapped(work.x, stream.inputs),
-                            stream.stream->features->spec(), *stream.sparse);
+    const InputsView mapped = stream.stream->metric->Mapped(work.x, stream.inputs);
+    if (mapped.sparse == nullptr) stream.dense = mapped.dense;
+    stream.x = WithoutZeros(mapped, stream.stream->features->spec(), *stream.sparse);
     work.streams.push_back(std::move(stream));
   }
 }
@@ -252,19 +254,45 @@ void Trainer::Impl::MaskedFeatures(const StreamWork& work, size_t first_panel, s
   for (uint64_t f = end; f < (first_panel + num_panels) * kPanelWidth; ++f) clear(f);
 }
 
-// Which ones: see Evaluate.
-size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) const {
-  const FeatureChunks chunks(state_.num_features);
+double Trainer::Impl::SmallestStepConstant(const BandwidthWork& bandwidth) const {
   double smallest = std::numeric_limits<double>::infinity();
   for (const size_t c : bandwidth.candidates) {
     smallest = std::min(smallest, state_.candidates[c].step_constant);
   }
+  return smallest;
+}
+
+// Which ones: see Evaluate.
+size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) const {
+  const FeatureChunks chunks(state_.num_features);
+  const double smallest = SmallestStepConstant(bandwidth);
   // Curvatures without bound make the damping as small as they are large; features without bound
   // make a part of them unlike the whole.
   if (!(smallest > 0) || loss_->task() == Task::kDensityRatio || !kernel_->is_bounded()) {
     return chunks.size();
   }
   return chunks.ForGram(rows, smallest);
+}
+
+void Trainer::Impl::TakeKernelMatrices(StreamWork& stream) const {
+  const size_t rows = stream.dense.rows;
+  if (rows == 0 || !kernel_->is_gaussian() || loss_->task() == Task::kDensityRatio) return;
+  std::vector<float> squares, values;
+  for (BandwidthWork& bandwidth : stream.bandwidths) {
+    const double smallest = SmallestStepConstant(bandwidth);
+    if (!(smallest > 0)) continue;
+    const double needed = FeatureChunks::GramFeatures(std::max(rows, block_rows_), smallest);
+    if (static_cast<double>(state_.num_features) < needed) continue;
+    if (squares.empty()) {
+      squares.resize(rows * rows);
+      values.resize(rows * rows);
+      SquaredDistances(stream.dense, squares.data());
+    }
+    const double rate = 1 / (2 * bandwidth.bandwidth * bandwidth.bandwidth);
+    Gaussians(squares.data(), static_cast<float>(rate), squares.size(), values.data());
+    bandwidth.gram.assign(values.begin(), values.end());
+    bandwidth.gram_features = 1;
+  }
 }
 
 void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
@@ -277,13 +305,16 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   size_t bandwidths = 0;
   for (const StreamWork& stream : work.streams) bandwidths += stream.bandwidths.size();
   const size_t floats = PanelsFor(num_features) * panel_floats;
-  // Of the thread, not of the trainer: a server has few threads that learn and many models. Large
-  // ones go with the step, or every thread would hold them for ever.
+  // Of the thread, not of the trainer: a server has few threads that learn and many models.
   thread_local std::vector<AlignedFloats> thread_features;
   const bool keep = with_gram && bandwidths * floats <= kMostKeptFeatures;
-  auto& kept_features =
-      bandwidths * floats <= kMostThreadFeatures ? thread_features : work.kept_features;
+  const bool large = bandwidths * floats > kMostThreadFeatures;
+  if (keep && large) {
+    if (large_features_ == nullptr) large_features_ = std::make_unique<LargeFeatures>();
+    work.large_features = LargeFeatures::Buffers(*large_features_);
+  }
   if (keep) {
+    auto& kept_features = large ? work.large_features.floats() : thread_features;
     if (kept_features.size() < bandwidths) kept_features.resize(bandwidths);
     size_t next = 0;
     for (StreamWork& stream : work.streams) {
@@ -303,8 +334,10 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
     return (chunk + num_chunks - first_gram) % num_chunks < bandwidth.gram_chunks;
   };
   for (StreamWork& stream : work.streams) {
+    if (!with_gram) continue;
+    TakeKernelMatrices(stream);
     for (BandwidthWork& bandwidth : stream.bandwidths) {
-      bandwidth.gram_chunks = with_gram ? GramChunks(bandwidth, rows) : 0;
+      if (bandwidth.gram.empty()) bandwidth.gram_chunks = GramChunks(bandwidth, rows);
     }
   }
 
@@ -365,7 +398,7 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   size_t next = 0;
   for (StreamWork& stream : work.streams) {
     for (BandwidthWork& bandwidth : stream.bandwidths) {
-      if (with_gram) {
+      if (with_gram && bandwidth.gram.empty()) {
         bandwidth.gram.assign(rows * rows, 0);
         for (size_t i = 0; i < chunks.size(); ++i) {
           if (!in_gram(bandwidth, i)) continue;

@@ -13,6 +13,7 @@
 #include "core/kernel/kernel.h"
 #include "core/model/feature_chunks.h"
 #include "core/model/label_table.h"
+#include "core/model/large_features.h"
 #include "core/model/learned_metric.h"
 #include "core/model/reservoir.h"
 #include "core/model/scaling.h"
@@ -95,12 +96,13 @@ class Trainer::Impl {
     // Evaluate, of whatever model.
     float* features = nullptr;
     std::vector<double> gram;    // [rows][rows], sums
-    uint64_t gram_features = 0;  // that the sums are over
+    uint64_t gram_features = 0;  // that the sums are over; 1 for a matrix of the kernel's values
     size_t gram_chunks = 0;      // chunks of features that the Gram matrix is taken from
   };
   struct StreamWork {
     const Stream* stream = nullptr;
     std::vector<float> inputs;           // [rows][input_dim], under the metric
+    ConstMatrixView dense;               // these, or the inputs themselves; empty for hashed ones
     std::unique_ptr<SparseRows> sparse;  // what x is in their place if most of them are 0
     InputsView x;
     std::vector<BandwidthWork> bandwidths;
@@ -120,7 +122,7 @@ class Trainer::Impl {
     SparseRows sparse_inputs;         // in place of these, hashed inputs
     InputsView x;                     // of either
     std::vector<StreamWork> streams;
-    std::vector<AlignedFloats> kept_features;  // of bandwidths, where they are large
+    LargeFeatures::Buffers large_features;  // of bandwidths, where they are large
     // By candidate, empty for those that do not take part: [rows][num_outputs].
     std::vector<std::vector<double>> last_scores, average_scores;
   };
@@ -217,7 +219,10 @@ class Trainer::Impl {
   uint64_t FeatureLimit() const;
   Range NextRange(size_t rows) const;
   void PlanWork(CandidateFilter takes_part, Work& work);
+  double SmallestStepConstant(const BandwidthWork& bandwidth) const;
   size_t GramChunks(const BandwidthWork& bandwidth, size_t rows) const;
+  // Gram matrices of the bandwidths for which the kernel's own values are as good and quicker.
+  void TakeKernelMatrices(StreamWork& stream) const;
   // Scores of all candidates in `work`; with_gram: also Gram matrices over all features, if the
   // rule needs them.
   void Evaluate(bool with_averages, bool with_gram, Work& work);
@@ -290,7 +295,8 @@ class Trainer::Impl {
   std::vector<std::unique_ptr<const UpdateRule>> rules_;  // by candidate
   std::unique_ptr<VarianceEstimator> variance_;           // null without a method
   Stream variance_stream_, second_stream_;
-  size_t block_rows_ = kProximalBlockRows;  // fewer in what Provisional() makes
+  std::unique_ptr<const LargeFeatures> large_features_;  // from the first large step on
+  size_t block_rows_ = kProximalBlockRows;               // fewer in what Provisional() makes
   mutable std::unique_ptr<Impl> provisional_;
   mutable size_t provisional_rows_ = 0;
 };

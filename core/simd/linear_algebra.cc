@@ -1,7 +1,8 @@
-// Products of features with each other and with weights; moving averages.
+// Products of features with each other and with weights; Gaussians of distances; moving averages.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/simd/linear_algebra.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "core/simd/math-inl.h"
 #include "core/simd/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -131,6 +132,80 @@ void FeatureGram(const float* features, size_t num_panels, size_t rows, float* g
   }
 }
 
+// Terms of squared distances at a time: one strip of rows stays in the first-level cache.
+constexpr size_t kDistanceTerms = 256;
+
+// sums[r][lane] += squared differences of row r of `left` and the rows of a strip [term][16 rows].
+template <size_t kRows = kTileRows>
+void DistanceTile(size_t rows, const float* left, size_t stride, const float* strip, size_t terms,
+                  float* sums) {
+  if (rows == kRows) {
+    const FloatTag d;
+    Floats acc[kRows * kRegs];
+    for (size_t e = 0; e < kRows * kRegs; ++e) acc[e] = hn::LoadU(d, sums + e * kLanes);
+    for (size_t j = 0; j < terms; ++j) {
+      Floats b[kRegs];
+      for (size_t i = 0; i < kRegs; ++i) b[i] = hn::LoadU(d, strip + j * kPanelWidth + i * kLanes);
+      for (size_t r = 0; r < kRows; ++r) {
+        const auto a = hn::Set(d, left[r * stride + j]);
+        for (size_t i = 0; i < kRegs; ++i) {
+          const auto difference = hn::Sub(b[i], a);
+          auto& sum = acc[r * kRegs + i];
+          sum = hn::MulAdd(difference, difference, sum);
+        }
+      }
+    }
+    for (size_t e = 0; e < kRows * kRegs; ++e) hn::StoreU(acc[e], d, sums + e * kLanes);
+  } else if constexpr (kRows > 1) {
+    DistanceTile<kRows - 1>(rows, left, stride, strip, terms, sums);
+  }
+}
+
+void SquaredDistances(ConstMatrixView x, float* out) {
+  HWY_ALIGN float strip[kDistanceTerms * kPanelWidth];
+  HWY_ALIGN float sums[kGramRows * kPanelWidth];
+  for (size_t col0 = 0; col0 < x.rows; col0 += kPanelWidth) {
+    const size_t width = std::min(kPanelWidth, x.rows - col0);
+    for (size_t row0 = col0; row0 < x.rows; row0 += kGramRows) {
+      const size_t height = std::min(kGramRows, x.rows - row0);
+      std::fill_n(sums, height * kPanelWidth, 0.0f);
+      for (size_t first = 0; first < x.cols; first += kDistanceTerms) {
+        const size_t terms = std::min(kDistanceTerms, x.cols - first);
+        std::fill_n(strip, terms * kPanelWidth, 0.0f);
+        for (size_t l = 0; l < width; ++l) {
+          const float* const row = x.data + (col0 + l) * x.stride + first;
+          for (size_t j = 0; j < terms; ++j) strip[j * kPanelWidth + l] = row[j];
+        }
+        ForEachTile<kTileRows>(height, [&](size_t r, size_t tile) HWY_ATTR {
+          DistanceTile(tile, x.data + (row0 + r) * x.stride + first, x.stride, strip, terms,
+                       sums + r * kPanelWidth);
+        });
+      }
+      for (size_t r = 0; r < height; ++r) {
+        for (size_t l = 0; l < width; ++l) {
+          const float value = sums[r * kPanelWidth + l];
+          out[(row0 + r) * x.rows + col0 + l] = value;
+          out[(col0 + l) * x.rows + row0 + r] = value;
+        }
+      }
+    }
+  }
+}
+
+void Gaussians(const float* squares, float rate, size_t count, float* out) {
+  const FloatTag d;
+  const auto vrate = hn::Set(d, -rate);
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    hn::StoreU(Exp(hn::Mul(hn::LoadU(d, squares + i), vrate)), d, out + i);
+  }
+  if (i == count) return;
+  HWY_ALIGN float rest[kLanes] = {};
+  std::copy(squares + i, squares + count, rest);
+  hn::Store(Exp(hn::Mul(hn::Load(d, rest), vrate)), d, rest);
+  std::copy_n(rest, count - i, out + i);
+}
+
 // Coefficients of kOutputs outputs: panel p at coefficients + p * coefficient_stride.
 template <size_t kOutputs, size_t kPanels>
 HWY_INLINE size_t UpdateTile(const float* features, size_t num_panels, size_t rows,
@@ -223,11 +298,21 @@ HWY_AFTER_NAMESPACE();
 namespace kernelstream {
 
 HWY_EXPORT(FeatureGram);
+HWY_EXPORT(SquaredDistances);
+HWY_EXPORT(Gaussians);
 HWY_EXPORT(AddWeightedFeatures);
 HWY_EXPORT(MoveTowards);
 
 void FeatureGram(const float* features, size_t num_panels, size_t rows, float* gram) {
   HWY_DYNAMIC_DISPATCH(FeatureGram)(features, num_panels, rows, gram);
+}
+
+void SquaredDistances(ConstMatrixView x, float* out) {
+  HWY_DYNAMIC_DISPATCH(SquaredDistances)(x, out);
+}
+
+void Gaussians(const float* squares, float rate, size_t count, float* out) {
+  HWY_DYNAMIC_DISPATCH(Gaussians)(squares, rate, count, out);
 }
 
 void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows,

@@ -183,6 +183,15 @@ void FeatureSums(const float* features, size_t num_panels, size_t rows, const fl
 // |terms| for up to 2^16 features.
 void FeatureGram(const float* features, size_t num_panels, size_t rows, float* gram);
 
+// out[i * rows + j] = sum over coordinates in order of (x_i - x_j)^2, each difference rounded, by
+// fused multiply-add from 0, for all i, j (symmetric, 0 on the diagonal). Relative error <= 1e-7 (4
+// + cols), of differences of the float32 inputs.
+void SquaredDistances(ConstMatrixView x, float* out);
+
+// out[i] = exp(-rate * squares[i]), i < count, squares >= 0: relative error 3e-7 + 1e-7 rate *
+// squares[i]; 0 where the exponent is beyond 87. out may be squares.
+void Gaussians(const float* squares, float rate, size_t count, float* out);
+
 // coefficients(f, k) += sum over rows i = 0, 1, ... of weights[i * num_outputs + k] * features(i,
 // f): the row sum starts at the old coefficient and runs by fused multiply-add in row order.
 void AddWeightedFeatures(const float* features, size_t num_panels, size_t rows,

@@ -290,10 +290,8 @@ void Training() {
   for (const size_t bandwidths : {size_t{1}, size_t{5}}) {
     GrownModel model({.dim = kDim, .bandwidths = bandwidths}, one_thread);
     const auto learners = static_cast<double>(bandwidths);
-    const double flops =
-        kRows * kFeatures * ProjectionFlops(kDim) +
-        learners * (static_cast<double>(model.GramFeatures()) * kRows * (kRows + 1) +
-                    kFeatures * 3 * 2 * kRows);  // two scores, update
+    const double flops = kRows * kFeatures * ProjectionFlops(kDim) + model.GramFlops() +
+                         learners * kFeatures * 3 * 2 * kRows;  // two scores, update
     const Shares shares =
         SharesOfLimit(flops, learners * kRows * kFeatures, [&] { model.Learn(1); });
     Print({14,

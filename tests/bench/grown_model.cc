@@ -53,8 +53,19 @@ void GrownModel::Learn(size_t steps) {
 size_t GrownModel::GramFeatures() const {
   const auto& constants = config.candidates.step_constants;
   const double smallest = *std::min_element(constants.begin(), constants.end());
+  if (FeatureChunks::GramFeatures(kModelBatchRows, smallest) <= config.max_features) return 0;
   const FeatureChunks chunks(config.max_features);
   return chunks.Run(0, chunks.ForGram(kModelBatchRows, smallest)).num_panels * kPanelWidth;
+}
+
+double GrownModel::GramFlops() const {
+  constexpr double kPairs = kModelBatchRows * (kModelBatchRows + 1) / 2;
+  constexpr double kExponentialFlops = 20;
+  const auto bandwidths = static_cast<double>(config.candidates.bandwidth_scales.size());
+  const size_t features = GramFeatures();
+  if (features > 0) return bandwidths * kPairs * 2 * static_cast<double>(features);
+  return kPairs *
+         (3 * static_cast<double>(rows.row(0).values.size()) + bandwidths * kExponentialFlops);
 }
 
 }  // namespace kernelstream::bench

@@ -33,8 +33,11 @@ struct GrownModel {
   };
   GrownModel(const Options& options, Executor& executor);
   void Learn(size_t steps);
-  // Features that each step makes a Gram matrix of, as Trainer::Impl::GramChunks chooses them.
+  // Features that each step makes a Gram matrix of, as Trainer::Impl::GramChunks chooses them; 0
+  // where the kernel's own values stand for it.
   size_t GramFeatures() const;
+  // The fewest operations of a step's Gram matrices, of all bandwidths.
+  double GramFlops() const;
 
   FeatureCacheBudget budget;
   ModelConfig config;

@@ -16,7 +16,7 @@
 namespace kernelstream {
 namespace {
 
-constexpr char kFingerprint[] = "8ccb3fd441296e528ef7dbae2eafb637";
+constexpr char kFingerprint[] = "6f3215b25011d6bb453d32e301f5aa67";
 constexpr size_t kRows = 3000, kDim = 6;
 
 // Targets by arithmetic alone, the same on every machine; the last inputs do not matter.

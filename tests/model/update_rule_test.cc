@@ -474,15 +474,23 @@ TEST(NewestBlock, AStepThatIsTooLargeStartsAgainAndStaysFinite) {
 // (h K + (c + nu b) / w) v = l', alpha = decay alpha - features' v / D with K = features features'
 // / D.
 // Blocks of 64 rows, although two come at a time; the last 7 are shown as a block of their own.
-TEST(Proximal, SolvesItsSystem) {
-  constexpr size_t kBlock = 64;
+double GaussianOf(std::span<const float> x, std::span<const float> y) {
+  double square = 0;
+  for (size_t j = 0; j < x.size(); ++j) square += (double{x[j]} - y[j]) * (double{x[j]} - y[j]);
+  return std::exp(-square / (2 * kBandwidth * kBandwidth));
+}
+
+// Gram: of the features, or from 4 features per row and step constant on the kernel's own values.
+void ExpectSolves(double step_constant) {
+  constexpr size_t kBlock = 64, kGrowth = 40;
+  const double enough = 4 * kBlock / step_constant;
   for (const double nu : {0.0, 0.05}) {
     for (const bool weighted : {false, true}) {
-      constexpr double kC = 0.7;
+      const double kC = step_constant;
       ModelConfig config = RawConfig("proximal");
       config.update_rule.parameters = {{"step_constant", kC}};
       config.l2_penalty = nu;
-      config.block_features = 20;
+      config.block_features = kGrowth;
       config.averaging = Averaging::kLast;
       ASSERT_TRUE(CompleteConfig(config).ok());
       SampleBatch rows;
@@ -498,7 +506,7 @@ TEST(Proximal, SolvesItsSystem) {
       std::vector<double> alpha;
       for (size_t i = 0; i < rows.size(); i += kBlock) {
         const size_t b = std::min(kBlock, rows.size() - i);
-        const auto D = std::min<size_t>(alpha.size() + 20, 64);
+        const auto D = std::min<size_t>(alpha.size() + kGrowth, 64);
         alpha.resize(D, 0.0);
         std::vector<std::vector<double>> phi(b), system(b, std::vector<double>(b));
         std::vector<double> g;
@@ -515,6 +523,8 @@ TEST(Proximal, SolvesItsSystem) {
             for (size_t j = 0; j < D; ++j) {
               system[k][l] += phi[k][j] * phi[l][j] / static_cast<double>(D);
             }
+            if (static_cast<double>(D) < enough) continue;
+            system[k][l] = GaussianOf(rows.row(i + k).values, rows.row(i + l).values);
           }
           system[k][k] += ridge / rows.weight(i + k);
         }
@@ -528,6 +538,9 @@ TEST(Proximal, SolvesItsSystem) {
     }
   }
 }
+
+TEST(Proximal, SolvesItsSystemOnFeatures) { ExpectSolves(0.7); }
+TEST(Proximal, SolvesItsSystemOnTheKernelOnceFeaturesAreMany) { ExpectSolves(4); }
 
 // The same rows in batches of any size end at nearly the same accuracy.
 TEST(Proximal, HardlyMindsHowRowsAreCut) {

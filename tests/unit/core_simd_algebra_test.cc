@@ -74,6 +74,62 @@ TEST(FeatureGram, HasTheBitsOfTheStatedOrder) {
   });
 }
 
+TEST(SquaredDistances, AreSymmetricAndCloseToFloat64) {
+  ForEachTarget([](const std::string& target) {
+    for (const size_t rows : {1, 2, 15, 16, 17, 64, 83}) {
+      for (const size_t cols : {1, 7, 256, 300}) {
+        const size_t stride = cols + 3;
+        const std::vector<float> x = Numbers(rows * stride, 9, 3);
+        std::vector<float> squares(rows * rows, -1), expected(rows * rows);
+        SquaredDistances(ConstMatrixView(x.data(), rows, cols, stride), squares.data());
+        for (size_t i = 0; i < rows; ++i) {
+          for (size_t j = 0; j < rows; ++j) {
+            double exact = 0;
+            float& sum = expected[i * rows + j];
+            for (size_t k = 0; k < cols; ++k) {
+              const float difference = x[i * stride + k] - x[j * stride + k];
+              exact += double{difference} * difference;
+              sum = std::fma(difference, difference, sum);
+            }
+            ASSERT_NEAR(squares[i * rows + j], exact,
+                        1e-7 * (4 + static_cast<double>(cols)) * exact);
+            ASSERT_EQ(squares[i * rows + j], squares[j * rows + i]);
+          }
+          ASSERT_EQ(squares[i * rows + i], 0);
+        }
+        if (!SimdTargetHasFma(target)) continue;
+        ASSERT_EQ(Bits(squares), Bits(expected));
+      }
+    }
+  });
+}
+
+TEST(Gaussians, KeepTheirBound) {
+  ForEachTarget([](const std::string&) {
+    for (const size_t count : {1, 3, 16, 1000}) {
+      std::vector<float> squares = Numbers(count, 10, 50);
+      for (float& value : squares) value = std::abs(value);
+      squares[0] = 0;
+      for (const float rate : {0.01f, 0.5f, 1.5f, 10.0f}) {
+        std::vector<float> out(count, -1);
+        Gaussians(squares.data(), rate, count, out.data());
+        ASSERT_EQ(out[0], 1);
+        for (size_t i = 0; i < count; ++i) {
+          const double exponent = double{rate} * squares[i], exact = std::exp(-exponent);
+          if (exponent > 87) {
+            ASSERT_NEAR(out[i], 0, 2e-38);
+          } else {
+            ASSERT_NEAR(out[i], exact, (3e-7 + 1e-7 * exponent) * exact) << exponent;
+          }
+        }
+        std::vector<float> in_place = squares;
+        Gaussians(in_place.data(), rate, count, in_place.data());
+        ASSERT_EQ(Bits(in_place), Bits(out));
+      }
+    }
+  });
+}
+
 TEST(AddWeightedFeatures, AddsRowsInOrder) {
   ForEachTarget([](const std::string& target) {
     for (const size_t rows : {0, 1, 3, 64}) {
