@@ -448,7 +448,10 @@ std::string DescribeText(const ModelInfo& model) {
   table.Add("rows pending", WithCommas(model.rows_pending));
   table.Add("rows rejected", WithCommas(model.rows_rejected));
   table.Add("sequence", WithCommas(model.sequence));
-  table.Add("fingerprint", model.fingerprint);
+  table.Add("fingerprint",
+            model.fingerprint_step == model.step
+                ? model.fingerprint
+                : absl::StrCat(model.fingerprint, " of step ", model.fingerprint_step));
   if (model.validation && model.validation->rows > 0) AddValidation(*model.validation, &table);
   if (model.resolved) AddResolved(*model.resolved, &table);
   AddConfig(model.config, &table);

@@ -370,6 +370,7 @@ v1::Model ToProto(const ModelInfo& from) {
   state.set_rows_rejected(from.rows_rejected);
   state.set_sequence(from.sequence);
   state.set_fingerprint(from.fingerprint);
+  state.set_fingerprint_step(from.fingerprint_step);
   if (from.resolved) Fill(*from.resolved, state.mutable_resolved());
   if (from.validation) *state.mutable_validation() = ToProto(*from.validation);
   state.set_failure(from.failure);
@@ -400,6 +401,7 @@ ModelInfo FromProto(const v1::Model& from) {
   to.rows_rejected = state.rows_rejected();
   to.sequence = state.sequence();
   to.fingerprint = state.fingerprint();
+  to.fingerprint_step = state.fingerprint_step();
   if (state.has_resolved()) to.resolved = FromProto(state.resolved());
   if (state.has_validation()) to.validation = FromProto(state.validation());
   to.failure = state.failure();

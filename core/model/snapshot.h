@@ -141,8 +141,10 @@ class Snapshot final : public RefCounted {
     int64_t all = 0, kept = 0;
   };
   FrequencyBytes frequency_bytes() const;
-  // Digest of config and the trainer's coefficients (all of them, not only the served ones).
+  // Digest of config and the trainer's coefficients (all of them, not only the served ones) at
+  // fingerprint_step(), which is step() unless Trainer::MakeSnapshot was given an older digest.
   const std::array<uint8_t, 16>& fingerprint() const { return fingerprint_; }
+  uint64_t fingerprint_step() const { return fingerprint_step_; }
   // Loss and target units, for evaluation of labelled rows.
   const Loss& loss() const { return *loss_; }
   // Target as the loss sees it: label index, or standardised value. NOT_FOUND for a label the model
@@ -205,6 +207,7 @@ class Snapshot final : public RefCounted {
   std::shared_ptr<const FeatureMap> variance_features_, second_features_;
   double variance_inverse_bandwidth_ = 1;
   std::array<uint8_t, 16> fingerprint_{};
+  uint64_t fingerprint_step_ = 0;
 };
 
 }  // namespace kernelstream

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Restore(const ModelConfig& con
 void Trainer::Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence) {
   impl_->Step(batch, first, count, sequence);
 }
-Ref<Snapshot> Trainer::MakeSnapshot() const {
+Ref<Snapshot> Trainer::MakeSnapshot(const Snapshot* older) const {
   const std::unique_ptr<Impl> with_waiting = impl_->WithWaitingRows();
   const Impl* provisional = impl_->Provisional();
   const Impl& shown = with_waiting != nullptr  ? *with_waiting
@@ -51,7 +51,8 @@ Ref<Snapshot> Trainer::MakeSnapshot() const {
   snapshot->rows_learned_ = state.rows_learned;
   snapshot->num_features_ = shown.state().num_features;
   snapshot->num_outputs_ = shown.state().num_outputs;
-  snapshot->fingerprint_ = impl_->CurrentFingerprint();
+  snapshot->fingerprint_ = older != nullptr ? older->fingerprint_ : impl_->CurrentFingerprint();
+  snapshot->fingerprint_step_ = older != nullptr ? older->fingerprint_step_ : state.step;
   snapshot->scaling_ = shown.scaling();
   snapshot->hashed_ = impl_->hashed();
   Impl::Served served = shown.ServedModel();

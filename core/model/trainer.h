@@ -49,8 +49,9 @@ class Trainer {
   // learned.
   void Step(const SampleBatch& batch, size_t first, size_t count, uint64_t sequence);
 
-  // The model as it is now. Copies the served coefficients.
-  Ref<Snapshot> MakeSnapshot() const;
+  // The model as it is now. Copies the served coefficients. Its fingerprint takes reading those of
+  // all learners, several times as long: with `older` its fingerprint is kept, and the step of it.
+  Ref<Snapshot> MakeSnapshot(const Snapshot* older = nullptr) const;
   TrainerState Save() const;
 
   ModelPhase phase() const;

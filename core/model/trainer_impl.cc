@@ -15,6 +15,20 @@
 namespace kernelstream {
 namespace {
 
+// Copies `from` to the empty `to`, each part of it while it is in the first-level cache; false if
+// there is a number that is not finite.
+bool CopyFinite(std::span<const float> from, std::vector<float>& to) {
+  constexpr size_t kPart = 4096;
+  to.reserve(from.size());
+  bool finite = true;
+  for (size_t i = 0; i < from.size(); i += kPart) {
+    const std::span<const float> part = from.subspan(i, std::min(kPart, from.size() - i));
+    to.insert(to.end(), part.begin(), part.end());
+    finite = finite && AllFinite(part);
+  }
+  return finite;
+}
+
 // Held-out rows, the last ones, that the served threshold of a novelty model is taken from.
 constexpr size_t kThresholdRows = 2048;
 // Hashed inputs: of the warm-up rows that parameters are chosen from, as a matrix (64 MiB).
@@ -470,10 +484,9 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
     const Stream& stream = streams_.at(candidate.generation);
     served.features = stream.features;
     served.metric = stream.metric;
-    served.values = coefficients.values;
+    // Overflowed in the last step: nothing; the next one sets them back.
+    if (!CopyFinite(coefficients.values, served.values)) std::ranges::fill(served.values, 0.0f);
     served.num_features = state_.num_features;
-    // Overflowed in the last step; the next one sets them back.
-    if (!AllFinite(served.values)) std::ranges::fill(served.values, 0.0f);
     served.scale = coefficients.scale;
     served.inverse_bandwidth = 1 / candidate.bandwidth;
     served.validation =

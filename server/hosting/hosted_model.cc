@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<HostedModel>> HostedModel::Make(
     absl::MutexLock lock(&model->mutex_);
     model->life_ = Life::kServing;
   }
-  model->Publish();
+  model->Publish(Digest::kFresh);
   return model;
 }
 

@@ -203,7 +203,9 @@ class HostedModel final : public Runnable,
   void RequestCut(uint64_t sequence);
   // One step. How long it took.
   absl::Duration Step(const PendingRows::Taken& taken);
-  void Publish();
+  // kOlder: with the fingerprint of the published snapshot, which is not the newest then.
+  enum class Digest { kFresh, kOlder };
+  void Publish(Digest digest);
   void EndWaitsForPublished();
   // When a checkpoint is due; InfiniteFuture if there is nothing new.
   absl::Time CheckpointTime() const;
@@ -258,6 +260,7 @@ class HostedModel final : public Runnable,
   // Slices only.
   std::unique_ptr<Trainer> trainer_;
   SampleBatch work_;
+  absl::Time digest_time_ = absl::InfinitePast();  // when a fingerprint was made
   absl::Duration publish_cost_;
   absl::Duration trained_since_publish_;
   absl::Duration checkpoint_cost_;

@@ -24,7 +24,7 @@ void HostedModel::Load() {
   }
   if (!status.ok()) return Fail(std::string(status.message()));
   // In this order: who sees the model serve sees a snapshot.
-  Publish();
+  Publish(Digest::kFresh);
   {
     absl::MutexLock lock(&mutex_);
     if (life_ == Life::kLoading) life_ = Life::kServing;
@@ -134,7 +134,7 @@ absl::Status HostedModel::Replay() {
 void HostedModel::Fail(std::string failure) {
   Log(LogLevel::kError, "model_failed", {{"model", name()}, {"error", failure}});
   // What was read before the damage is a good model of that time.
-  if (trainer_) Publish();
+  if (trainer_) Publish(Digest::kFresh);
   metrics_->Phase(PhaseMetric::kFailed);
   absl::Status status;
   {

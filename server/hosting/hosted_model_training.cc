@@ -12,6 +12,8 @@ namespace {
 constexpr absl::Duration kSliceTime = absl::Milliseconds(5);
 // Publishing and checkpoints each take at most one part in this many of the time of training.
 constexpr int kOverheadRatio = 20;
+// While full batches wait, a published model has a new fingerprint this often.
+constexpr absl::Duration kDigestInterval = absl::Seconds(1);
 // After an early cut or a checkpoint could not be written.
 constexpr absl::Duration kCutRetry = absl::Seconds(1);
 constexpr absl::Duration kCheckpointRetry = absl::Seconds(10);
@@ -102,16 +104,17 @@ absl::Time HostedModel::TrainSlice() {
     trained_since_publish_ += took;
     trained_since_checkpoint_ += took;
     last_learned_ = environment_.clock->Now();
-    bool next_cut = false, waited = false;
+    bool next_cut = false, full = false, waited = false;
     {
       absl::MutexLock lock(&mutex_);
       // An early cut has to be logged first: until then there is nothing to learn.
-      const bool full = NextBatch(last_learned_, wake, next_cut) > 0;
+      full = NextBatch(last_learned_, wake, next_cut) > 0;
       more = full || next_cut;
       waited = !full || waiters_.AnyUpTo(trainer_->sequence());
     }
     const bool publish = waited || trained_since_publish_ >= kOverheadRatio * publish_cost_;
-    if (publish) Publish();
+    const bool digest = !full || last_learned_ - digest_time_ >= kDigestInterval;
+    if (publish) Publish(digest ? Digest::kFresh : Digest::kOlder);
     // After publishing, so that whoever waits for room and then predicts sees the rows; before
     // anybody hears of the last row, so that a frozen model says so by then.
     GiveBack(taken.rows, taken.bytes);
@@ -159,9 +162,11 @@ absl::Duration HostedModel::Step(const PendingRows::Taken& taken) {
   return took;
 }
 
-void HostedModel::Publish() {
+void HostedModel::Publish(Digest digest) {
   const absl::Time begin = environment_.clock->Now();
-  Ref<Snapshot> snapshot = trainer_->MakeSnapshot();
+  const Ref<Snapshot> older = digest == Digest::kOlder ? published_.Get() : Ref<Snapshot>();
+  Ref<Snapshot> snapshot = trainer_->MakeSnapshot(older.get());
+  if (!older) digest_time_ = begin;
   ReportWarnings(*snapshot);
   published_.Set(std::move(snapshot));
   publish_cost_ = environment_.clock->Now() - begin;

@@ -514,6 +514,7 @@ void ModelToWire(const HostedModel& model, ModelDetail detail, v1::Model* wire) 
   state->set_rows_learned(snapshot.rows_learned());
   state->set_sequence(snapshot.sequence());
   state->set_fingerprint(DigestHex(snapshot.fingerprint()));
+  state->set_fingerprint_step(snapshot.fingerprint_step());
   for (const ModelWarning& warning : snapshot.warnings()) {
     v1::Warning* added = state->add_warnings();
     added->set_kind(WarningKindToWire(warning.kind));

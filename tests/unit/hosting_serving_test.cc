@@ -1,4 +1,5 @@
 // Predicting while learning at full speed; run it under ThreadSanitizer.
+#include <array>
 #include <atomic>
 #include <map>
 #include <thread>
@@ -103,6 +104,54 @@ TEST(Serving, EveryAnswerIsTheReplayOfTheStepItNames) {
     }
   }
   EXPECT_EQ(checked, steps_seen);
+}
+
+// While full mini-batches wait, snapshots keep the fingerprint of an older step and say so; the
+// last one has its own.
+TEST(Serving, TheFingerprintOfABusyModelIsOfTheStepItNames) {
+  InlineExecutor executor;
+  MemoryStore store;
+  Host host(&store);
+  const auto model = host.Create("m");
+  const uint32_t batch = model->config().batch_rows;
+  const uint64_t count = 12 * batch;
+  struct Seen {
+    uint64_t step, fingerprint_step;
+    std::array<uint8_t, 16> fingerprint;
+  };
+  std::vector<Seen> seen;  // by the thread that learns
+  const auto look = [&] {
+    const Ref<Snapshot> snapshot = model->snapshot();
+    seen.push_back({snapshot->step(), snapshot->fingerprint_step(), snapshot->fingerprint()});
+  };
+  model->WaitForSequence(4 * batch, [&](absl::Status) {
+    look();
+    host.clock.Advance(absl::Seconds(2));
+  });
+  model->WaitForSequence(6 * batch, [&](absl::Status) { look(); });
+  ASSERT_TRUE(AppendAndWait(*model, NumberedRows(1, count, AckLevel::kApplied)).ok());
+  look();
+  host.Settle(*model);
+
+  auto trainer = Trainer::Create(model->config(), {&executor, nullptr});
+  ASSERT_TRUE(trainer.ok());
+  const SampleBatch rows = NumberedRows(1, count).rows;
+  std::map<uint64_t, std::array<uint8_t, 16>> replay;
+  for (uint64_t i = 0;; i += batch) {
+    replay[(*trainer)->step()] = (*trainer)->MakeSnapshot()->fingerprint();
+    if (i == count) break;
+    (*trainer)->Step(rows, i, batch, i + batch);
+  }
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_LT(seen[0].fingerprint_step, seen[0].step);
+  // A second has passed: there was a new one.
+  EXPECT_GT(seen[1].fingerprint_step, seen[0].fingerprint_step);
+  EXPECT_EQ(seen[2].step, (*trainer)->step());
+  EXPECT_EQ(seen[2].fingerprint_step, seen[2].step);
+  for (const Seen& one : seen) {
+    ASSERT_TRUE(replay.contains(one.fingerprint_step));
+    EXPECT_EQ(one.fingerprint, replay.at(one.fingerprint_step));
+  }
 }
 
 // The lock audit, by doing: every kind of writer is stuck in the store, with whatever it holds

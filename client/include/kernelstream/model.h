@@ -258,6 +258,7 @@ struct ModelInfo {
   uint64_t rows_rejected = 0;
   uint64_t sequence = 0;
   std::string fingerprint;
+  uint64_t fingerprint_step = 0;
   std::optional<ResolvedConfig> resolved;
   std::optional<ValidationMetrics> validation;
   std::string failure;
