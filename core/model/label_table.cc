@@ -47,7 +47,8 @@ std::optional<uint32_t> LabelTable::Find(const TargetView& target) const {
   if (!HasLabels(task_)) return std::nullopt;
   if (numbers_) return NumberIndex(target);
   // By text first: "1" as a label and 1 as a number are the same label, whichever came first.
-  const auto it = index_.find(RowRules::CanonicalLabel(target));
+  const auto it = target.kind == TargetKind::kLabel ? index_.find(target.label)
+                                                    : index_.find(RowRules::CanonicalLabel(target));
   if (it != index_.end()) return it->second;
   if (task_ != Task::kBinary || fixed_ || target.kind == TargetKind::kLabel) return std::nullopt;
   const uint32_t index = target.value > 0 ? 1 : 0;
@@ -61,9 +62,9 @@ absl::StatusOr<uint32_t> LabelTable::Add(const TargetView& target) {
   if (!HasLabels(task_)) {
     return InvalidField("label", "the model's loss takes no labels");
   }
-  const std::string text = RowRules::CanonicalLabel(target);
   const std::optional<uint32_t> known = Find(target);
   if (known.has_value() && !labels_[*known].empty()) return *known;
+  const std::string text = RowRules::CanonicalLabel(target);
   const absl::string_view field = target.kind == TargetKind::kLabel ? "label" : "value";
   if (fixed_) {
     return InvalidField(

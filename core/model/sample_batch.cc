@@ -1,34 +1,59 @@
 #include "core/model/sample_batch.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace kernelstream {
+
+SampleBatch SampleBatch::ViewOf(std::span<const float> values, size_t dimension) {
+  SampleBatch batch;
+  const size_t rows = values.size() / dimension;
+  batch.rows_.reserve(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    batch.AddRow(dimension);
+    batch.rows_.back().values_begin = i * dimension;
+  }
+  batch.viewed_ = values.data();
+  return batch;
+}
+
+void SampleBatch::Reserve(size_t rows, size_t values) {
+  rows_.reserve(rows_.size() + rows);
+  values_.reserve(values_.size() + values);
+}
 
 void SampleBatch::Clear() {
   rows_.clear();
   values_.clear();
+  viewed_ = nullptr;
   indices_.clear();
   labels_.clear();
   target_values_.clear();
 }
 
-float* SampleBatch::AddDense(size_t num_values) {
+void SampleBatch::AddRow(size_t num_values) {
+  assert(viewed_ == nullptr);
   Row row{};
   row.values_begin = values_.size();
   row.values_count = num_values;
   row.indices_begin = indices_.size();
   row.weight = 1.0f;
   rows_.push_back(row);
+}
+
+float* SampleBatch::AddDense(size_t num_values) {
+  AddRow(num_values);
   values_.resize(values_.size() + num_values);
-  return values_.data() + row.values_begin;
+  return values_.data() + rows_.back().values_begin;
 }
 
 void SampleBatch::AddDense(std::span<const float> values) {
-  std::copy(values.begin(), values.end(), AddDense(values.size()));
+  AddRow(values.size());
+  values_.insert(values_.end(), values.begin(), values.end());
 }
 
 void SampleBatch::AddSparse(std::span<const uint64_t> indices, std::span<const float> values) {
-  std::copy(values.begin(), values.end(), AddDense(values.size()));
+  AddDense(values);
   indices_.insert(indices_.end(), indices.begin(), indices.end());
   rows_.back().sparse = true;
 }
@@ -106,6 +131,7 @@ void SampleBatch::AppendRow(const SampleBatch& from, size_t i) {
 }
 
 void SampleBatch::RemoveLast() {
+  assert(viewed_ == nullptr);
   const Row& row = WithoutTarget();
   values_.resize(row.values_begin);
   indices_.resize(row.indices_begin);
@@ -117,7 +143,7 @@ RowView SampleBatch::row(size_t i) const {
   RowView view;
   view.sparse = row.sparse;
   view.named = row.named;
-  view.values = {values_.data() + row.values_begin, row.values_count};
+  view.values = {values() + row.values_begin, row.values_count};
   if (row.sparse) view.indices = {indices_.data() + row.indices_begin, row.values_count};
   return view;
 }

@@ -60,9 +60,16 @@ struct TargetView {
 // flat arrays: no allocation per row.
 class SampleBatch {
  public:
+  // Dense rows of `dimension` values each, 1 or more, that stay where they are and must outlive the
+  // batch and its copies. Nothing can be added to such a batch or dropped from it; Clear makes it
+  // one like others. values: [rows, dimension].
+  static SampleBatch ViewOf(std::span<const float> values, size_t dimension);
+
   size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
   void Clear();
+  // Room for so many more rows, with so many values in all.
+  void Reserve(size_t rows, size_t values);
 
   // Adds a row with no target and weight 1. Returns its values, to be filled in by the caller;
   // the pointer is good until the next change.
@@ -100,11 +107,15 @@ class SampleBatch {
     TargetKind kind;
     Population population;
   };
+  // Where values_begin counts from.
+  const float* values() const { return viewed_ != nullptr ? viewed_ : values_.data(); }
+  void AddRow(size_t num_values);
   // Takes the last row's target away.
   Row& WithoutTarget();
 
   std::vector<Row> rows_;
   std::vector<float> values_;
+  const float* viewed_ = nullptr;
   std::vector<uint64_t> indices_;
   std::string labels_;
   std::vector<double> target_values_;

@@ -33,7 +33,7 @@ PredictJob<Request, Response>::PredictJob(const ServiceContext& context, absl::T
     : context_(context),
       begin_(absl::Now()),
       deadline_(deadline),
-      arena_(first_block_, sizeof(first_block_)),
+      arena_(GrowingBlocks(first_block_, sizeof(first_block_))),
       request_(*google::protobuf::Arena::CreateMessage<Request>(&arena_)),
       done_(std::move(done)) {}
 

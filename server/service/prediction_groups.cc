@@ -74,6 +74,12 @@ void PredictionGroups::Evaluate(const std::vector<Member>& members) {
                                  })->snapshot;
   SampleBatch together;
   if (members.size() > 1) {
+    size_t rows = 0, values = 0;
+    for (const Member& member : members) {
+      rows += member.rows->size();
+      for (size_t i = 0; i < member.rows->size(); ++i) values += member.rows->row(i).values.size();
+    }
+    together.Reserve(rows, values);
     for (const Member& member : members) {
       for (size_t i = 0; i < member.rows->size(); ++i) together.AppendRow(*member.rows, i);
     }

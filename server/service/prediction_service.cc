@@ -99,7 +99,7 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
 
   void OnReadDone(bool ok) override {
     if (!ok) return Complete();
-    google::protobuf::Arena arena;  // one block for the messages of many rows
+    google::protobuf::Arena arena(GrowingBlocks());  // few blocks for the messages of many rows
     auto& request = *google::protobuf::Arena::CreateMessage<v1::EvaluateRequest>(&arena);
     std::vector<uint64_t> bad_labels;
     absl::Status status = ParseMessage(buffer_, context_.max_message_bytes, &request, &bad_labels);

@@ -24,32 +24,53 @@ absl::Status NotAnOutput(int i, absl::string_view output, absl::string_view why)
   return InvalidField(absl::StrCat("outputs[", i, "]"), absl::StrCat(output, " ", why));
 }
 
+// What a row's uncertainty makes of its prediction; uncertainty may be empty.
+Prediction Uncertain(const Snapshot& snapshot, std::span<const double> scores,
+                     const std::vector<RowUncertainty>& uncertainty, size_t row) {
+  Prediction prediction;  // strings and vectors stay empty: nothing is allocated
+  if (uncertainty.empty()) return prediction;
+  prediction.value = snapshot.ValueOf(scores, 0);
+  snapshot.AddUncertainty(uncertainty[row], prediction);
+  return prediction;
+}
+
+// Into the message, without a Prediction of ours in between.
 void AddPredictions(const Snapshot& snapshot, size_t rows, std::span<const double> scores,
                     const std::vector<RowUncertainty>& uncertainty, const OutputMask& outputs,
                     google::protobuf::RepeatedPtrField<v1::Prediction>* out) {
   const size_t width = snapshot.num_outputs();
+  const std::vector<std::string>& labels = snapshot.labels();
+  const bool regression = snapshot.loss().task() == Task::kRegression;
+  std::vector<double> probabilities(outputs.probabilities ? labels.size() : 0);
   out->Reserve(static_cast<int>(rows));
   for (size_t i = 0; i < rows; ++i) {
-    Prediction prediction = snapshot.Link(scores.subspan(i * width, width));
-    if (!uncertainty.empty()) snapshot.AddUncertainty(uncertainty[i], prediction);
+    const std::span<const double> row = scores.subspan(i * width, width);
     v1::Prediction* wire = out->Add();
-    if (outputs.score)
-      wire->mutable_scores()->Add(prediction.scores.begin(), prediction.scores.end());
-    if (outputs.label) wire->set_label(prediction.label);
-    if (outputs.value) wire->set_value(prediction.value);
-    if (outputs.value && prediction.values.size() > 1) {
-      wire->mutable_values()->Add(prediction.values.begin(), prediction.values.end());
+    if (outputs.score) wire->mutable_scores()->Add(row.begin(), row.end());
+    if (outputs.label) {
+      const size_t index = snapshot.LabelOf(row);
+      if (index < labels.size()) wire->set_label(labels[index]);
     }
-    if (outputs.variance && prediction.variance) wire->set_variance(*prediction.variance);
-    if (outputs.interval && prediction.interval) {
-      wire->mutable_interval()->set_low(prediction.interval->low);
-      wire->mutable_interval()->set_high(prediction.interval->high);
+    if (outputs.value) wire->set_value(snapshot.ValueOf(row, 0));
+    if (outputs.value && regression && width > 1) {
+      wire->mutable_values()->Reserve(static_cast<int>(width));
+      for (size_t k = 0; k < width; ++k) wire->add_values(snapshot.ValueOf(row, k));
     }
-    if (!outputs.probabilities) continue;
-    for (size_t k = 0; k < prediction.probabilities.size(); ++k) {
+    if (outputs.uncertainty()) {
+      const Prediction prediction = Uncertain(snapshot, row, uncertainty, i);
+      if (outputs.variance && prediction.variance) wire->set_variance(*prediction.variance);
+      if (outputs.interval && prediction.interval) {
+        wire->mutable_interval()->set_low(prediction.interval->low);
+        wire->mutable_interval()->set_high(prediction.interval->high);
+      }
+    }
+    if (probabilities.empty()) continue;
+    snapshot.ProbabilitiesOf(row, probabilities);
+    wire->mutable_probabilities()->Reserve(static_cast<int>(labels.size()));
+    for (size_t k = 0; k < labels.size(); ++k) {
       v1::ClassProbability* probability = wire->add_probabilities();
-      probability->set_label(snapshot.labels()[k]);
-      probability->set_value(prediction.probabilities[k]);
+      probability->set_label(labels[k]);
+      probability->set_value(probabilities[k]);
     }
   }
 }
@@ -85,12 +106,15 @@ void FillUncertainty(const Snapshot& snapshot, std::span<const double> scores,
                      const OutputMask& outputs, v1::PredictionMatrix* out) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   const size_t width = snapshot.num_outputs();
+  const int size = static_cast<int>(rows);
+  if (outputs.variance) out->mutable_variances()->Reserve(size);
+  if (outputs.interval) {
+    out->mutable_interval_lows()->Reserve(size);
+    out->mutable_interval_highs()->Reserve(size);
+  }
   for (size_t i = 0; i < rows; ++i) {
-    Prediction prediction;
-    if (!uncertainty.empty()) {
-      prediction.value = snapshot.ValueOf(scores.subspan(i * width, width), 0);
-      snapshot.AddUncertainty(uncertainty[i], prediction);
-    }
+    const Prediction prediction =
+        Uncertain(snapshot, scores.subspan(i * width, width), uncertainty, i);
     if (outputs.variance) out->add_variances(prediction.variance.value_or(kAbsent));
     if (outputs.interval) {
       out->add_interval_lows(prediction.interval ? prediction.interval->low : kAbsent);

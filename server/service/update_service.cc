@@ -89,7 +89,7 @@ grpc::ServerUnaryReactor* UpdateServiceImpl::Update(grpc::CallbackServerContext*
                                                     const grpc::ByteBuffer* bytes,
                                                     grpc::ByteBuffer* response) {
   const UnaryReply reply(update_, call, response);
-  google::protobuf::Arena arena;  // one block for the messages of many rows
+  google::protobuf::Arena arena(GrowingBlocks());  // few blocks for the messages of many rows
   v1::UpdateRequest& request = *google::protobuf::Arena::CreateMessage<v1::UpdateRequest>(&arena);
   std::vector<uint64_t> bad_labels;
   absl::Status status = ParseMessage(*bytes, context_.max_message_bytes, &request, &bad_labels);

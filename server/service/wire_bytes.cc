@@ -180,4 +180,13 @@ grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+google::protobuf::ArenaOptions GrowingBlocks(char* first, size_t size) {
+  constexpr size_t kLargestBlockBytes = 1 << 20;
+  google::protobuf::ArenaOptions options;
+  options.initial_block = first;
+  options.initial_block_size = size;
+  options.max_block_size = kLargestBlockBytes;
+  return options;
+}
+
 }  // namespace kernelstream::server

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "google/protobuf/arena.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/support/byte_buffer.h"
 
@@ -30,6 +31,10 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes, uint64_t max_bytes,
 void QuietProtobuf();
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);
+
+// For the messages of one request. Blocks grow to twice the one before, so that many rows take few.
+// The first one is the caller's, if there is one.
+google::protobuf::ArenaOptions GrowingBlocks(char* first = nullptr, size_t size = 0);
 
 }  // namespace kernelstream::server
 

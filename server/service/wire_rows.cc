@@ -53,12 +53,22 @@ absl::Status CheckMatrix(const v1::SampleMatrix& matrix, uint64_t max_rows) {
   return CheckRowCount("matrix.rows", matrix.rows(), max_rows);
 }
 
+// Memory for one named row after the other.
+struct NamedScratch {
+  std::vector<std::pair<uint64_t, float>> inputs;
+  std::vector<uint64_t> indices;
+  std::vector<float> values;
+};
+
 // OK: the row, at that place of the message, was added. Otherwise nothing was.
-absl::Status AddNamed(const v1::NamedVector& named, uint64_t place, WireRows& out) {
+absl::Status AddNamed(const v1::NamedVector& named, uint64_t place, NamedScratch& scratch,
+                      WireRows& out) {
   const std::string* smallest_name = nullptr;
   double smallest = 0;
-  std::vector<std::pair<uint64_t, float>> inputs;
-  inputs.reserve(named.numbers_size() + named.categories_size());
+  auto& [inputs, indices, values] = scratch;
+  inputs.clear();
+  indices.clear();
+  values.clear();
   const auto no_name = [](absl::string_view field) {
     return InvalidField(field, "a name is empty; give every input a name");
   };
@@ -78,8 +88,6 @@ absl::Status AddNamed(const v1::NamedVector& named, uint64_t place, WireRows& ou
   }
   // By value too: maps have no order, and sums of three depend on theirs.
   std::sort(inputs.begin(), inputs.end());
-  std::vector<uint64_t> indices;
-  std::vector<float> values;
   for (const auto& [index, value] : inputs) {
     if (!indices.empty() && indices.back() == index) {
       values.back() += value;
@@ -95,13 +103,19 @@ absl::Status AddNamed(const v1::NamedVector& named, uint64_t place, WireRows& ou
   return absl::OkStatus();
 }
 
-absl::Status AddFeatures(const v1::Features& features, uint64_t place, WireRows& out) {
+// Values of a dense or a sparse row.
+size_t NumValues(const v1::Features& features) {
+  return static_cast<size_t>(features.dense().values_size() + features.sparse().values_size());
+}
+
+absl::Status AddFeatures(const v1::Features& features, uint64_t place, NamedScratch& scratch,
+                         WireRows& out) {
   if (features.has_dense()) {
     const auto& values = features.dense().values();
     out.rows.AddDense({values.data(), static_cast<size_t>(values.size())});
     return absl::OkStatus();
   }
-  if (features.has_named()) return AddNamed(features.named(), place, out);
+  if (features.has_named()) return AddNamed(features.named(), place, scratch, out);
   if (!features.has_sparse()) {
     return InvalidField("features", "the row has no features; send dense, sparse or named ones");
   }
@@ -164,14 +178,16 @@ void AddMatrixRows(const v1::SampleMatrix& matrix, WireRows& out) {
   out.places.reserve(matrix.rows());
 }
 
-const char* MatrixRow(const v1::SampleMatrix& matrix, uint64_t row) {
-  return matrix.values().data() + row * matrix.dimension() * sizeof(float);
-}
-
-void AddMatrixRow(const v1::SampleMatrix& matrix, uint64_t row, WireRows& out) {
-  std::memcpy(out.rows.AddDense(matrix.dimension()), MatrixRow(matrix, row),
-              size_t{matrix.dimension()} * sizeof(float));
-  out.places.push_back(row);
+// Where they are, if that is a place for floats; otherwise in `copy`. [rows, dimension].
+std::span<const float> MatrixValues(const v1::SampleMatrix& matrix, std::vector<float>& copy) {
+  const size_t size = size_t{matrix.rows()} * matrix.dimension();
+  const char* const bytes = matrix.values().data();
+  if (reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0) {
+    return {reinterpret_cast<const float*>(bytes), size};
+  }
+  copy.resize(size);
+  std::memcpy(copy.data(), bytes, size * sizeof(float));
+  return copy;
 }
 
 // The one target field of a matrix that is set, and how many values it has; "" if none is.
@@ -226,12 +242,16 @@ absl::StatusOr<WireRows> DecodeLabelledMatrix(const v1::SampleMatrix& matrix,
   WireRows out;
   AddMatrixRows(matrix, out);
   out.target_dimension = matrix.target_dimension();
+  std::vector<float> copy;
+  const std::span<const float> values = MatrixValues(matrix, copy);
+  out.rows.Reserve(matrix.rows(), values.size());
   for (uint64_t row = 0; row < matrix.rows(); ++row) {
     if (std::binary_search(bad_labels.begin(), bad_labels.end(), row)) {
       out.rejected.push_back({row, NotUtf8()});
       continue;
     }
-    AddMatrixRow(matrix, row, out);
+    out.rows.AddDense(values.subspan(row * matrix.dimension(), matrix.dimension()));
+    out.places.push_back(row);
     absl::Status status = SetMatrixTarget(matrix, *field, static_cast<int>(row), out.rows);
     if (status.ok()) continue;
     out.rows.RemoveLast();
@@ -291,12 +311,17 @@ absl::StatusOr<WireRows> DecodeSamples(const SampleList& samples, const v1::Samp
   if (absl::Status status = CheckRowCount("samples", out.count, max_rows); !status.ok()) {
     return status;
   }
+  size_t values = 0;
+  for (const v1::Sample& sample : samples) values += NumValues(sample.features());
+  out.rows.Reserve(out.count, values);
+  out.places.reserve(out.count);
+  NamedScratch scratch;
   for (uint64_t place = 0; place < out.count; ++place) {
     const v1::Sample& sample = samples[static_cast<int>(place)];
     const size_t before = out.rows.size();
     absl::Status status = std::binary_search(bad_labels.begin(), bad_labels.end(), place)
                               ? NotUtf8()
-                              : AddFeatures(sample.features(), place, out);
+                              : AddFeatures(sample.features(), place, scratch, out);
     if (status.ok()) status = SetTarget(sample, out.rows);
     if (status.ok()) {
       out.places.push_back(place);
@@ -322,15 +347,31 @@ absl::StatusOr<WireRows> DecodeInstances(const InstanceList& instances,
       return InvalidField(*field, "a prediction takes no targets; leave them out");
     }
     AddMatrixRows(*matrix, out);
-    for (uint64_t row = 0; row < matrix->rows(); ++row) AddMatrixRow(*matrix, row, out);
+    const size_t dimension = matrix->dimension();
+    std::vector<float> copy;
+    const std::span<const float> values = MatrixValues(*matrix, copy);
+    if (copy.empty()) {
+      out.rows = SampleBatch::ViewOf(values, dimension);
+    } else {
+      out.rows.Reserve(matrix->rows(), values.size());
+    }
+    for (uint64_t row = 0; row < matrix->rows(); ++row) {
+      if (!copy.empty()) out.rows.AddDense(values.subspan(row * dimension, dimension));
+      out.places.push_back(row);
+    }
     return out;
   }
   out.count = static_cast<uint64_t>(instances.size());
   if (absl::Status status = CheckRowCount("instances", out.count, max_rows); !status.ok()) {
     return status;
   }
+  size_t values = 0;
+  for (const v1::Features& features : instances) values += NumValues(features);
+  out.rows.Reserve(out.count, values);
+  out.places.reserve(out.count);
+  NamedScratch scratch;
   for (uint64_t place = 0; place < out.count; ++place) {
-    absl::Status status = AddFeatures(instances[static_cast<int>(place)], place, out);
+    absl::Status status = AddFeatures(instances[static_cast<int>(place)], place, scratch, out);
     if (status.ok()) {
       out.places.push_back(place);
     } else {

@@ -46,6 +46,7 @@ using SampleList = google::protobuf::RepeatedPtrField<v1::Sample>;
 absl::StatusOr<WireRows> DecodeSamples(const SampleList& samples, const v1::SampleMatrix* matrix,
                                        const std::vector<uint64_t>& bad_labels, uint64_t max_rows);
 
+// The rows of a matrix are those of the message, which has to outlive them.
 using InstanceList = google::protobuf::RepeatedPtrField<v1::Features>;
 absl::StatusOr<WireRows> DecodeInstances(const InstanceList& instances,
                                          const v1::SampleMatrix* matrix, uint64_t max_rows);

@@ -19,6 +19,7 @@ namespace kernelstream::server::codec {
 // Maps are written in key order.
 inline std::string Serialize(const google::protobuf::MessageLite& message) {
   std::string out;
+  out.reserve(message.ByteSizeLong());
   {
     google::protobuf::io::StringOutputStream stream(&out);
     google::protobuf::io::CodedOutputStream coded(&stream);

@@ -169,6 +169,9 @@ void EncodeRowsBlock(const SampleBatch& rows, RowsBlock& out) {
     any_weight |= std::bit_cast<uint32_t>(rows.weight(i)) != std::bit_cast<uint32_t>(1.0f);
     uniform &= rows.row(i).values.size() == rows.row(0).values.size();
   }
+  size_t values = 0;
+  for (size_t i = 0; i < rows.size(); ++i) values += rows.row(i).values.size();
+  out.mutable_values()->reserve(values * sizeof(float));
   absl::flat_hash_map<absl::string_view, uint32_t> numbers;
   for (size_t i = 0; i < rows.size(); ++i) {
     const RowView row = rows.row(i);
