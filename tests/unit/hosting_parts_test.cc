@@ -1,4 +1,9 @@
 // The parts a hosted model is made of.
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -6,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "core/base/field_error.h"
 #include "gtest/gtest.h"
@@ -184,6 +190,39 @@ TEST(TrainingPool, ReadySlicesTakeTurns) {
   done.WaitForNotification();
   pool.Shutdown();
   EXPECT_EQ(order.substr(0, 6), "ababab");
+}
+
+// What keeps training out of the way of serving.
+TEST(TrainingPool, EveryThreadRunsAtItsLowPriorityAndTheCallersStaysAsItWas) {
+  ManualClock clock;
+  const auto priority = [] {
+    return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)));
+  };
+  constexpr int kThreads = 3, kLowest = 19;
+  const int own = priority();
+  for (const int nice : {TrainingPool::Options().nice, 0}) {
+    TrainingPool pool({kThreads, nice}, &clock);
+    absl::BlockingCounter inside(kThreads);
+    absl::Notification go;
+    std::atomic<int> wrong{0};
+    std::vector<std::shared_ptr<Slices>> slices;
+    for (int i = 0; i < kThreads; ++i) {
+      // One on each thread: none ends before all have begun.
+      slices.push_back(std::make_shared<Slices>([&] {
+        wrong += priority() != std::min(own + nice, kLowest);
+        inside.DecrementCount();
+        go.WaitForNotification();
+        return absl::InfiniteFuture();
+      }));
+      pool.Schedule(slices.back());
+    }
+    inside.Wait();
+    EXPECT_EQ(wrong, 0) << "nice " << nice;
+    go.Notify();
+    pool.Shutdown();
+  }
+  EXPECT_GT(TrainingPool::Options().nice, 0);
+  EXPECT_EQ(priority(), own);
 }
 
 TEST(TrainingPool, SleepersWakeAtTheirTime) {
