@@ -28,6 +28,9 @@ struct ServerOptions {
   absl::Duration shutdown_grace = absl::Seconds(30);
   bool check_config = false;
   HostingOptions hosting;  // --max_models; the rest has no flag
+  // Rows of a large model that are asked for at the same time are evaluated together. No flag: it
+  // is off only to be measured.
+  bool group_predictions = true;
 };
 
 struct HostAndPort {

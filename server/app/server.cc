@@ -121,7 +121,7 @@ absl::Status Server::Parts::Listen() {
   context.registry = registry.get();
   context.metrics = metrics.get();
   context.serving = serving.get();
-  context.groups = groups.get();
+  context.groups = options.group_predictions ? groups.get() : nullptr;
   context.disk = disk.get();
   context.max_message_bytes = options.max_message_mib << 20;
   context.max_pending_rows = options.hosting.max_pending_rows;
@@ -169,8 +169,8 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 #ifdef NDEBUG
-  // Debian's Abseil searches for lock cycles at every lock, of gRPC's too, which costs a call a tenth
-  // of its time. Builds with assertions keep looking.
+  // Debian's Abseil searches for lock cycles at every lock, of gRPC's too, which costs a call a
+  // tenth of its time. Builds with assertions keep looking.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
   QuietProtobuf();

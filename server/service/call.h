@@ -24,7 +24,7 @@ struct ServiceContext {
   ModelRegistry* registry = nullptr;
   Metrics* metrics = nullptr;
   WorkerPool* serving = nullptr;       // large predictions
-  PredictionGroups* groups = nullptr;  // on that pool
+  PredictionGroups* groups = nullptr;  // on that pool; null: every request by itself
   WorkerPool* disk = nullptr;          // calls that wait for the disk
   uint64_t max_message_bytes = 0;
   uint64_t max_pending_rows = 0;  // HostingOptions

@@ -164,8 +164,8 @@ void PredictJob<Request, Response>::Evaluate(bool on_pool) {
   const uint64_t features = model_->config().variance.features;
   const uint64_t work_per_row = outputs_.uncertainty() ? features * features / 2 : 0;
   const bool small = IsSmall(*snapshot_, rows_, work_per_row);
-  if (!small && rows_.rows.size() <= PredictionGroups::kMostRows && !outputs_.uncertainty() &&
-      !snapshot_->IsWide(rows_.rows)) {
+  if (!small && context_.groups != nullptr && rows_.rows.size() <= PredictionGroups::kMostRows &&
+      !outputs_.uncertainty() && !snapshot_->IsWide(rows_.rows)) {
     return Join();
   }
   if (small || on_pool) return Answer(on_pool);

@@ -2,7 +2,7 @@
 // learns at full speed; the rates of StreamPredict and StreamUpdate beside those of evaluating and
 // learning the same rows without a server, in turns with them; calls with many in flight, where
 // rows of a large model are evaluated together. Everything in this one process, on loopback.
-//   rpc_bench [seconds per measurement, default 3]
+//   rpc_bench [seconds per measurement, default 3] [part ...]
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 #include <functional>
 #include <memory>
 #include <semaphore>
+#include <string>
 #include <thread>
-#include <tuple>
-#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/trainer.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "kernelstream/v1/model_service.grpc.pb.h"
@@ -30,15 +30,21 @@
 #include "server/service/wire_model.h"
 #include "tests/bench/bars.h"
 #include "tests/bench/machine_limits.h"
+#include "tests/bench/rpc_load.h"
 #include "tests/support/one_learner.h"
-#include "tests/support/random.h"
 
 namespace kernelstream {
 namespace {
 
 namespace v1 = ::kernelstream::v1;
+using bench::Check;
+using bench::Latency;
+using bench::Measure;
 using bench::Median;
+using bench::Print;
+using bench::Seconds;
 using bench::Spread;
+using bench::SteadyClock;
 
 constexpr uint32_t kDim = 123, kFeatures = 4096, kMatrixRows = 256;
 constexpr char kModel[] = "bench", kTwin[] = "twin", kWide[] = "wide", kSmall[] = "small",
@@ -57,207 +63,13 @@ constexpr int kRounds = 3;
 
 // Matrices of 256 rows on their way while it is measured how much is learned, or beside learning.
 constexpr uint64_t kAhead = 4;
-
-using Clock = std::chrono::steady_clock;
-
-double Seconds(Clock::time_point since) {
-  return std::chrono::duration<double>(Clock::now() - since).count();
-}
-
-void Check(const grpc::Status& status, const char* what) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s: %s\n", what, status.error_message().c_str());
-  std::exit(1);
-}
+// As many rows as a server with default options asks a stream to keep on their way.
+constexpr uint64_t kUpdateAhead = 64;
+// Of a stream of predictions.
+constexpr uint64_t kPredictAhead = 8;
 
 v1::SampleMatrix Matrix(uint32_t rows, uint64_t seed, bool with_targets, uint32_t dim = kDim) {
-  Random random(seed);
-  v1::SampleMatrix matrix;
-  matrix.set_rows(rows);
-  matrix.set_dimension(dim);
-  std::vector<float> values(size_t{rows} * dim);
-  for (float& value : values) value = static_cast<float>(random.Normal());
-  matrix.set_values(values.data(), values.size() * sizeof(float));
-  for (uint32_t i = 0; with_targets && i < rows; ++i) {
-    matrix.add_targets(values[size_t{i} * dim] > 0 ? 1 : -1);
-  }
-  return matrix;
-}
-
-struct Latency {
-  double p50 = 0, p99 = 0, p999 = 0;  // microseconds
-  size_t calls = 0;
-};
-
-// times: microseconds, at least one.
-Latency LatencyOf(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const auto at = [&](double share) {
-    return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
-  };
-  return {at(0.5), at(0.99), at(0.999), times.size()};
-}
-
-// Calls in a row from one thread.
-Latency Measure(double seconds, const std::function<void()>& call) {
-  for (int i = 0; i < 100; ++i) call();
-  std::vector<double> times;
-  const auto start = Clock::now();
-  while (Seconds(start) < seconds) {
-    const auto begin = Clock::now();
-    call();
-    times.push_back(1e6 * Seconds(begin));
-  }
-  return LatencyOf(std::move(times));
-}
-
-void Print(const char* what, const Latency& latency, const Latency& empty) {
-  std::printf(
-      "%-44s p50 %7.0f us  p99 %7.0f us  p99.9 %7.0f us  calls %6zu  p50 / empty RPC %.2f\n", what,
-      latency.p50, latency.p99, latency.p999, latency.calls, latency.p50 / empty.p50);
-  std::fflush(stdout);
-}
-
-// Returns once the rows are in the published model.
-void Update(v1::OnlineUpdateService::Stub& stub, const char* model, v1::SampleMatrix rows) {
-  grpc::ClientContext context;
-  v1::UpdateRequest request;
-  request.set_model(model);
-  request.set_ack(v1::ACK_LEVEL_APPLIED);
-  *request.mutable_matrix() = std::move(rows);
-  v1::UpdateResponse response;
-  Check(stub.Update(&context, request, &response), "Update");
-}
-
-// Streams matrices until told to stop; returns rows acknowledged per second.
-double Stream(v1::OnlineUpdateService::Stub& stub, const char* model, v1::AckLevel ack,
-              uint64_t in_flight, const std::atomic<bool>& stop) {
-  grpc::ClientContext context;
-  auto stream = stub.StreamUpdate(&context);
-  v1::StreamUpdateRequest request;
-  request.mutable_open()->set_model(model);
-  request.mutable_open()->set_ack(ack);
-  stream->Write(request);
-  v1::StreamUpdateResponse response;
-  stream->Read(&response);
-  request.Clear();
-  *request.mutable_batch()->mutable_matrix() = Matrix(kMatrixRows, 5, true);
-  const auto start = Clock::now();
-  uint64_t sent = 0, acked = 0;
-  while (!stop) {
-    while (sent - acked < in_flight && stream->Write(request)) ++sent;
-    if (!stream->Read(&response)) break;
-    ++acked;
-  }
-  stream->WritesDone();
-  while (stream->Read(&response)) ++acked;
-  const double rate = static_cast<double>(acked * kMatrixRows) / Seconds(start);
-  Check(stream->Finish(), "StreamUpdate");
-  return rate;
-}
-
-double StreamFor(double seconds, v1::OnlineUpdateService::Stub& stub, const char* model,
-                 v1::AckLevel ack, uint64_t in_flight) {
-  std::atomic<bool> stop{false};
-  std::thread timer([&] {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    stop = true;
-  });
-  const double rate = Stream(stub, model, ack, in_flight, stop);
-  timer.join();
-  return rate;
-}
-
-// Rows answered per second.
-double StreamPredictFor(double seconds, v1::PredictionService::Stub& stub) {
-  constexpr uint64_t kInFlight = 8;
-  v1::StreamPredictRequest request;
-  request.set_model(kTwin);
-  *request.mutable_matrix() = Matrix(kMatrixRows, 5, false);
-  grpc::ClientContext context;
-  auto stream = stub.StreamPredict(&context);
-  v1::StreamPredictResponse response;
-  const auto start = Clock::now();
-  uint64_t sent = 0, answered = 0;
-  while (Seconds(start) < seconds) {
-    while (sent - answered < kInFlight && stream->Write(request)) ++sent;
-    if (!stream->Read(&response)) break;
-    ++answered;
-  }
-  stream->WritesDone();
-  while (stream->Read(&response)) ++answered;
-  const double rate = static_cast<double>(answered * kMatrixRows) / Seconds(start);
-  Check(stream->Finish(), "StreamPredict");
-  return rate;
-}
-
-// Calls answered per second, with so many in flight. start: begins a call, and calls back.
-template <typename Response>
-double Throughput(double seconds, size_t in_flight,
-                  const std::function<void(grpc::ClientContext*, Response*,
-                                           std::function<void(grpc::Status)>)>& start) {
-  struct Slot {
-    std::unique_ptr<grpc::ClientContext> context;
-    Response response;
-  };
-  std::vector<Slot> slots(in_flight);
-  std::atomic<bool> stop{false};
-  std::atomic<uint64_t> answered{0};
-  std::counting_semaphore<> ended{0};
-  std::function<void(Slot&)> call = [&](Slot& slot) {
-    slot.context = std::make_unique<grpc::ClientContext>();
-    start(slot.context.get(), &slot.response, [&](const grpc::Status& status) {
-      Check(status, "call");
-      ++answered;
-      if (stop) return ended.release();
-      call(slot);
-    });
-  };
-  const auto begin = Clock::now();
-  for (Slot& slot : slots) call(slot);
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  const double rate = static_cast<double>(answered) / Seconds(begin);
-  stop = true;
-  for (size_t i = 0; i < in_flight; ++i) ended.acquire();
-  return rate;
-}
-
-// From sending a row to its acknowledgement that it is in the published model (and durable), one
-// row a message, at an even pace.
-Latency SentToPublished(double seconds, v1::OnlineUpdateService::Stub& stub,
-                        double rows_per_second) {
-  grpc::ClientContext context;
-  auto stream = stub.StreamUpdate(&context);
-  v1::StreamUpdateRequest request;
-  request.mutable_open()->set_model(kPaced);
-  request.mutable_open()->set_ack(v1::ACK_LEVEL_APPLIED);
-  stream->Write(request);
-  v1::StreamUpdateResponse response;
-  stream->Read(&response);
-  const auto rows = static_cast<size_t>(seconds * rows_per_second);
-  std::vector<std::atomic<double>> sent(rows);  // microseconds since start
-  const auto start = Clock::now();
-  std::thread writer([&] {
-    v1::StreamUpdateRequest row;
-    *row.mutable_batch()->mutable_matrix() = Matrix(1, 5, true);
-    for (size_t i = 0; i < rows; ++i) {
-      std::this_thread::sleep_until(
-          start + std::chrono::duration<double>(static_cast<double>(i) / rows_per_second));
-      sent[i] = 1e6 * Seconds(start);
-      stream->Write(row);
-    }
-    stream->WritesDone();
-  });
-  std::vector<double> times;
-  while (stream->Read(&response)) {
-    const double now = 1e6 * Seconds(start);
-    while (times.size() + 1 < response.ack().next_producer_sequence()) {
-      times.push_back(now - sent[times.size()]);
-    }
-  }
-  writer.join();
-  Check(stream->Finish(), "StreamUpdate");
-  return LatencyOf(std::move(times));
+  return bench::Matrix(rows, seed, with_targets, dim);
 }
 
 unsigned Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -301,7 +113,7 @@ class Twin final : public server::Runnable, public std::enable_shared_from_this<
 
   // Learns for so long, and so many rows at least. Rows per second.
   double Learn(double seconds, uint64_t least_rows) {
-    seconds_ = seconds, least_rows_ = least_rows, learned_ = 0, start_ = Clock::now();
+    seconds_ = seconds, least_rows_ = least_rows, learned_ = 0, start_ = SteadyClock::now();
     pool_.Schedule(shared_from_this());
     done_.acquire();
     const double rate = static_cast<double>(learned_) / Seconds(start_);
@@ -313,7 +125,7 @@ class Twin final : public server::Runnable, public std::enable_shared_from_this<
   double Evaluate(double seconds, unsigned threads) {
     const Ref<Snapshot> snapshot = trainer_->MakeSnapshot();
     std::atomic<uint64_t> evaluated{0};
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     std::vector<std::thread> workers;
     for (unsigned i = 0; i < threads; ++i) {
       workers.emplace_back([&] {
@@ -337,7 +149,7 @@ class Twin final : public server::Runnable, public std::enable_shared_from_this<
   std::unique_ptr<Trainer> trainer_;
   uint64_t sequence_ = 0, learned_ = 0, least_rows_ = 0;
   double seconds_ = 0;
-  Clock::time_point start_;
+  SteadyClock::time_point start_;
   std::binary_semaphore done_{0};
 };
 
@@ -363,17 +175,20 @@ void CompareRates(double seconds, v1::OnlineUpdateService::Stub& updates,
   const auto twin = std::make_shared<Twin>();
   twin->Learn(0, kFirstRows);
   for (uint64_t rows = 0; rows < kFirstRows; rows += kMatrixRows) {
-    Update(updates, kTwin, Matrix(kMatrixRows, 5, true));
+    bench::Update(updates, kTwin, Matrix(kMatrixRows, 5, true));
   }
+  const bench::StreamLoad labelled{kTwin, Matrix(kMatrixRows, 5, true), kAhead};
+  const bench::StreamLoad unlabelled{kTwin, Matrix(kMatrixRows, 5, false), kPredictAhead};
   std::vector<double> streamed, learned, predicted, one, all;
   for (int i = 0; i < kTurns; ++i) {
     one.push_back(twin->Evaluate(seconds / kTurns, 1));
-    predicted.push_back(StreamPredictFor(seconds / kTurns, predictions));
+    predicted.push_back(bench::StreamPredictFor(seconds / kTurns, predictions, unlabelled));
     all.push_back(twin->Evaluate(seconds / kTurns, Cores()));
   }
   for (int i = 0; i < kTurns; ++i) {
     learned.push_back(twin->Learn(seconds / kTurns, 0));
-    streamed.push_back(StreamFor(seconds / kTurns, updates, kTwin, v1::ACK_LEVEL_APPLIED, kAhead));
+    streamed.push_back(
+        bench::StreamFor(seconds / kTurns, updates, labelled, v1::ACK_LEVEL_APPLIED));
   }
   const std::vector<double> update =
       PrintRates("StreamUpdate, APPLIED", streamed, "trainer without a server", learned);
@@ -406,7 +221,7 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
   const grpc::health::v1::HealthCheckRequest nothing;
   seconds /= 4;
   const auto empty = [&](size_t in_flight) {
-    return Throughput<grpc::health::v1::HealthCheckResponse>(
+    return bench::Throughput<grpc::health::v1::HealthCheckResponse>(
         seconds, in_flight, [&](auto* context, auto* response, auto done) {
           health.async()->Check(context, &nothing, response, std::move(done));
         });
@@ -415,7 +230,7 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
     v1::PredictRequest request;
     request.set_model(model);
     *request.mutable_matrix() = Matrix(1, 3, false, dim);
-    return Throughput<v1::PredictResponse>(
+    return bench::Throughput<v1::PredictResponse>(
         seconds, in_flight, [&](auto* context, auto* response, auto done) {
           predictions.async()->Predict(context, &request, response, std::move(done));
         });
@@ -450,6 +265,7 @@ void CompareThroughput(double seconds, const std::shared_ptr<grpc::Channel>& cha
 void CompareLearning(double seconds, v1::OnlineUpdateService::Stub& updates,
                      const std::function<void()>& empty, const std::function<void()>& predict) {
   const double part = seconds * 2 / 3;
+  const bench::StreamLoad load{kModel, Matrix(kMatrixRows, 5, true), kAhead};
   std::vector<double> empties, p99s[2], ratios, rates;
   Latency idle, learning, beside;
   for (int i = 0; i < kRounds; ++i) {
@@ -457,7 +273,7 @@ void CompareLearning(double seconds, v1::OnlineUpdateService::Stub& updates,
     p99s[0].push_back(idle.p99);
     std::atomic<bool> stop{false};
     std::thread learner(
-        [&] { rates.push_back(Stream(updates, kModel, v1::ACK_LEVEL_APPLIED, kAhead, stop)); });
+        [&] { rates.push_back(bench::Stream(updates, load, v1::ACK_LEVEL_APPLIED, stop)); });
     beside = Measure(part / 2, empty);
     empties.push_back(beside.p99);
     learning = Measure(part, predict);
@@ -482,7 +298,8 @@ void CompareLearning(double seconds, v1::OnlineUpdateService::Stub& updates,
 void ComparePublishing(double seconds, v1::OnlineUpdateService::Stub& updates) {
   std::vector<double> p50s, p99s;
   for (int i = 0; i < kRounds; ++i) {
-    const Latency published = SentToPublished(seconds * 2 / 3, updates, kPacedRows);
+    const Latency published =
+        bench::SentToPublished(seconds * 2 / 3, updates, kPaced, Matrix(1, 5, true), kPacedRows);
     p50s.push_back(published.p50 / 1e3);
     p99s.push_back(published.p99 / 1e3);
   }
@@ -495,87 +312,208 @@ void ComparePublishing(double seconds, v1::OnlineUpdateService::Stub& updates) {
                 3});
 }
 
-int RunBench(double seconds) {
-  std::printf("%s dim=%u features=%u seconds=%.0f\n", bench::MachineLine().c_str(), kDim, kFeatures,
-              seconds);
-  const std::string folder = std::filesystem::temp_directory_path() /
-                             ("kernelstream_rpc_bench_" + std::to_string(::getpid()));
+// A server, and how to call it.
+struct Served {
+  std::unique_ptr<server::Server> server;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::ModelService::Stub> models;
+  std::unique_ptr<v1::OnlineUpdateService::Stub> updates;
+  std::unique_ptr<v1::PredictionService::Stub> predictions;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health;
+};
+
+Served Serve(const std::string& folder, bool group_predictions) {
   server::ServerOptions options;
   options.data_dir = folder;
   options.listen = "127.0.0.1:0";
   options.metrics_listen = "";
   options.log_level = server::LogLevel::kError;
+  options.group_predictions = group_predictions;
   auto server = server::Server::Start(options);
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", std::string(server.status().message()).c_str());
-    return 1;
+    std::exit(1);
   }
-  const auto channel =
-      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials());
-  v1::ModelService::Stub models(channel);
-  v1::OnlineUpdateService::Stub updates(channel);
-  v1::PredictionService::Stub predictions(channel);
-  grpc::health::v1::Health::Stub health(channel);
-  const std::vector<std::pair<const char*, v1::ModelConfig>> configs = {
-      {kModel, Config()},
-      {kTwin, support::OneLearner(kFeatures, kBandwidth)},
-      {kWide, support::OneLearner(kWideFeatures, 28)},
-      {kSmall, support::OneLearner(256, 1)},
-      {kPaced, support::OneLearner(kFeatures, kBandwidth)}};
-  for (const auto& [name, config] : configs) {
-    grpc::ClientContext context;
-    context.set_wait_for_ready(true);
-    v1::CreateModelRequest request;
-    request.set_name(name);
-    *request.mutable_config() = config;
-    v1::CreateModelResponse response;
-    Check(models.CreateModel(&context, request, &response), "CreateModel");
-  }
-  const std::vector<std::tuple<const char*, uint32_t, uint32_t>> first_rows = {
-      {kModel, kDim, 2048}, {kWide, kWideDim, 192}, {kSmall, 2, 2048}, {kPaced, kDim, 2048}};
-  for (const auto& [name, dim, rows] : first_rows) {
-    Update(updates, name, Matrix(rows, 1, true, dim));
-  }
+  Served served;
+  served.server = *std::move(server);
+  served.channel =
+      grpc::CreateChannel(served.server->address(), grpc::InsecureChannelCredentials());
+  served.models = v1::ModelService::NewStub(served.channel);
+  served.updates = v1::OnlineUpdateService::NewStub(served.channel);
+  served.predictions = v1::PredictionService::NewStub(served.channel);
+  served.health = grpc::health::v1::Health::NewStub(served.channel);
+  return served;
+}
 
-  const auto empty_call = [&] {
+// With so many rows learned.
+void CreateModel(const Served& served, const std::string& name, const v1::ModelConfig& config,
+                 uint32_t dim, uint32_t rows) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  v1::CreateModelRequest request;
+  request.set_name(name);
+  *request.mutable_config() = config;
+  v1::CreateModelResponse response;
+  Check(served.models->CreateModel(&context, request, &response), "CreateModel");
+  if (rows > 0) bench::Update(*served.updates, name.c_str(), Matrix(rows, 1, true, dim));
+}
+
+std::function<void()> EmptyCall(const Served& served) {
+  return [&served] {
     grpc::ClientContext context;
     grpc::health::v1::HealthCheckRequest request;
     grpc::health::v1::HealthCheckResponse response;
-    Check(health.Check(&context, request, &response), "Check");
+    Check(served.health->Check(&context, request, &response), "Check");
   };
-  const auto predict = [&](uint32_t rows) {
-    v1::PredictRequest request;
-    request.set_model(kModel);
-    *request.mutable_matrix() = Matrix(rows, 3, false);
-    return [&predictions, request] {
-      grpc::ClientContext context;
-      v1::PredictResponse response;
-      Check(predictions.Predict(&context, request, &response), "Predict");
-    };
-  };
+}
 
+std::function<void()> PredictCall(const Served& served, const std::string& model, uint32_t rows,
+                                  uint32_t dim = kDim) {
+  v1::PredictRequest request;
+  request.set_model(model);
+  *request.mutable_matrix() = Matrix(rows, 3, false, dim);
+  return [&served, request] {
+    grpc::ClientContext context;
+    v1::PredictResponse response;
+    Check(served.predictions->Predict(&context, request, &response), "Predict");
+  };
+}
+
+void CompareLatency(double seconds, const Served& served) {
+  const std::function<void()> empty_call = EmptyCall(served), one = PredictCall(served, kModel, 1);
   const Latency empty = Measure(seconds / 2, empty_call);
-  const Latency idle = Measure(seconds / 2, predict(1));
   Print("empty RPC (health check), idle", empty, empty);
-  Print("Predict, 1 row, idle", idle, empty);
-  Print("Predict, 256 rows, idle", Measure(seconds / 2, predict(256)), empty);
+  Print("Predict, 1 row, idle", Measure(seconds / 2, one), empty);
+  Print("Predict, 256 rows, idle", Measure(seconds / 2, PredictCall(served, kModel, 256)), empty);
   // In turns, so that both meet the same machine.
   std::vector<double> ratios;
   for (int i = 0; i < 9; ++i) {
     const double beside = Measure(seconds / 9, empty_call).p50;
-    ratios.push_back(Measure(seconds / 9, predict(1)).p50 / beside);
+    ratios.push_back(Measure(seconds / 9, one).p50 / beside);
   }
   bench::Print({7, "Predict, 1 row, dim 123, 4096 features: p50", Median(ratios), Spread(ratios),
                 "x an empty RPC", false, 1.1});
+}
 
-  CompareThroughput(seconds, channel);
-  ComparePublishing(seconds, updates);
-  CompareRates(seconds, updates, predictions);
-  CompareLearning(seconds, updates, empty_call, predict(1));
-  std::printf("%-44s %.0f rows/s, acknowledged DURABLE\n", "StreamUpdate alone",
-              StreamFor(seconds, updates, kModel, v1::ACK_LEVEL_DURABLE, 16));
-  (*server)->Stop();
-  server->reset();  // the store removes old files until it is closed
+// Which part of a call is evaluation: models of several sizes, beside the empty RPC and the same
+// row evaluated without a server, with its frequencies in the caches and after other memory was
+// read.
+void CompareSizes(double seconds, const Served& served) {
+  constexpr size_t kOtherFloats = size_t{2} << 20;  // 8 MiB
+  const std::vector<float> other(kOtherFloats, 1);
+  const std::function<void()> empty_call = EmptyCall(served);
+  SampleBatch rows;
+  const v1::SampleMatrix matrix = Matrix(2048, 1, true);
+  for (uint32_t i = 0; i < matrix.rows(); ++i) {
+    std::memcpy(rows.AddDense(kDim), matrix.values().data() + i * kDim * sizeof(float),
+                kDim * sizeof(float));
+    rows.SetTarget(matrix.targets(static_cast<int>(i)));
+  }
+  SampleBatch row;
+  row.AppendRow(rows, 0);
+  InlineExecutor executor;
+  for (const uint32_t features : {256, 1024, 2048, 4096, 8192}) {
+    const std::string name = absl::StrCat("sized_", features);
+    const v1::ModelConfig wire = support::OneLearner(features, kBandwidth);
+    CreateModel(served, name, wire, kDim, 2048);
+    const std::function<void()> call = PredictCall(served, name, 1);
+    FeatureCacheBudget budget(int64_t{1} << 30);
+    ModelConfig config = *server::ConfigFromWire(wire);
+    if (!CompleteConfig(config).ok()) std::abort();
+    const auto trainer = *Trainer::Create(config, {&executor, &budget});
+    for (uint64_t i = 0; i < rows.size(); i += config.batch_rows) {
+      trainer->Step(rows, i, std::min<size_t>(config.batch_rows, rows.size() - i), i + 1);
+    }
+    const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
+    double score = 0, sum = 0;
+    const auto evaluate = [&] { snapshot->Score(row, executor, &score); };
+    std::vector<double> beyond, calls;
+    for (int i = 0; i < kRounds; ++i) {
+      const double beside = Measure(seconds / 6, empty_call).p50;
+      calls.push_back(Measure(seconds / 6, call).p50);
+      beyond.push_back(calls.back() - beside);
+    }
+    const double hot = Measure(seconds / 12, evaluate).p50;
+    std::vector<double> cold;
+    for (const auto begin = SteadyClock::now(); cold.empty() || Seconds(begin) < seconds / 6;) {
+      for (size_t i = 0; i < kOtherFloats; i += 16) sum += other[i];
+      const auto start = SteadyClock::now();
+      evaluate();
+      cold.push_back(1e6 * Seconds(start));
+    }
+    std::printf(
+        "Predict, 1 row, dim %u, %5u features: p50 %4.0f us, %3.0f us +-%.0f %% beyond the empty "
+        "RPC; evaluation %.1f us, after reading 8 MiB %.1f us%s\n",
+        kDim, features, Median(calls), Median(beyond), Spread(beyond), hot, Median(cold),
+        sum > 0 ? "" : " ");
+    std::fflush(stdout);
+  }
+}
+
+// What grouping costs a request that nobody else's could be grouped with: the same model of two
+// servers, one of which evaluates each request by itself.
+void CompareGrouping(double seconds, const Served& grouping, const std::string& folder) {
+  const Served alone = Serve(folder, /*group_predictions=*/false);
+  CreateModel(alone, kWide, support::OneLearner(kWideFeatures, 28), kWideDim, 192);
+  std::vector<double> with, without, ratios;
+  const std::function<void()> grouped = PredictCall(grouping, kWide, 1, kWideDim);
+  const std::function<void()> direct = PredictCall(alone, kWide, 1, kWideDim);
+  for (int i = 0; i < 9; ++i) {
+    with.push_back(Measure(seconds / 9, grouped).p50);
+    without.push_back(Measure(seconds / 9, direct).p50);
+    ratios.push_back(with.back() / without.back());
+  }
+  std::printf(
+      "Predict, 1 row, dim 784, 65536, alone: p50 with grouping %.0f us +-%.0f %%   without %.0f "
+      "us "
+      "+-%.0f %%   ratio %.3f +-%.1f %%\n",
+      Median(with), Spread(with), Median(without), Spread(without), Median(ratios), Spread(ratios));
+  std::fflush(stdout);
+  alone.server->Stop();
+}
+
+int RunBench(double seconds, const std::vector<std::string>& parts) {
+  const auto named = [&](const char* part) {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
+  const auto wanted = [&](const char* part) { return parts.empty() || named(part); };
+  std::printf("%s dim=%u features=%u seconds=%.0f\n", bench::MachineLine().c_str(), kDim, kFeatures,
+              seconds);
+  const std::string folder =
+      std::filesystem::temp_directory_path() / absl::StrCat("kernelstream_rpc_bench_", ::getpid());
+  {
+    const Served served = Serve(absl::StrCat(folder, "/server"), /*group_predictions=*/true);
+    CreateModel(served, kModel, Config(), kDim, 2048);
+    CreateModel(served, kTwin, support::OneLearner(kFeatures, kBandwidth), kDim, 0);
+    CreateModel(served, kWide, support::OneLearner(kWideFeatures, 28), kWideDim, 192);
+    CreateModel(served, kSmall, support::OneLearner(256, 1), 2, 2048);
+    CreateModel(served, kPaced, support::OneLearner(kFeatures, kBandwidth), kDim, 2048);
+
+    if (wanted("latency")) CompareLatency(seconds, served);
+    if (wanted("sizes")) CompareSizes(seconds, served);
+    if (wanted("throughput")) CompareThroughput(seconds, served.channel);
+    if (wanted("grouping")) CompareGrouping(seconds, served, absl::StrCat(folder, "/alone"));
+    if (wanted("publishing")) ComparePublishing(seconds, *served.updates);
+    if (wanted("rates")) CompareRates(seconds, *served.updates, *served.predictions);
+    if (named("stream")) {  // for a profile of nothing else
+      for (const uint64_t ahead : {kAhead, uint64_t{16}, kUpdateAhead}) {
+        std::printf(
+            "StreamUpdate, APPLIED, %2.0f matrices ahead: %.0f rows/s\n",
+            static_cast<double>(ahead),
+            bench::StreamFor(seconds, *served.updates, {kTwin, Matrix(kMatrixRows, 5, true), ahead},
+                             v1::ACK_LEVEL_APPLIED));
+        std::fflush(stdout);
+      }
+    }
+    if (wanted("learning")) {
+      CompareLearning(seconds, *served.updates, EmptyCall(served), PredictCall(served, kModel, 1));
+      std::printf(
+          "%-44s %.0f rows/s, acknowledged DURABLE\n", "StreamUpdate alone",
+          bench::StreamFor(seconds, *served.updates, {kModel, Matrix(kMatrixRows, 5, true), 16},
+                           v1::ACK_LEVEL_DURABLE));
+    }
+    served.server->Stop();
+  }  // the store removes old files until it is closed
   std::filesystem::remove_all(folder);
   return 0;
 }
@@ -586,8 +524,11 @@ int RunBench(double seconds) {
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 3;
   if (!(seconds > 0)) {
-    std::fprintf(stderr, "usage: rpc_bench [seconds per measurement]\n");
+    std::fprintf(stderr,
+                 "usage: rpc_bench [seconds per measurement] [latency|sizes|throughput|grouping|"
+                 "publishing|rates|learning|stream ...]\n");
     return 2;
   }
-  return kernelstream::RunBench(seconds);
+  return kernelstream::RunBench(seconds,
+                                std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
 }
