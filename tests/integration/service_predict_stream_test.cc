@@ -346,7 +346,7 @@ TEST(StreamPredict, AServerThatStopsAnswersWhatItReadAndEndsTheStream) {
     const grpc::Status status = stream->Finish();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
     google::rpc::RetryInfo retry;
-    EXPECT_TRUE(FindDetail(DetailsOf(status), &retry));
+    EXPECT_TRUE(FindDetail(DetailsOf(status), &retry)) << status.error_message();
   }
 }
 
