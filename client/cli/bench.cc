@@ -90,11 +90,18 @@ double Spread(const std::vector<double>& values) {
   return (*high - *low) / 2 / median;
 }
 
+// Calls of a repeat from which its p99.9 is one of them.
+constexpr uint64_t kFewestForP999 = 1000;
+
 // Thread-compatible. The repeats of one measurement.
 struct Measured {
   std::string name = {};  // for machines
   std::string text = {};
   bool has_latency = true;
+  // What this cannot be quicker than (borrowed): of a row at a time the latency, else the rate.
+  const Measured* limit = nullptr;
+  bool limits_rate = false;
+  uint64_t fewest_calls = UINT64_MAX;                 // of a repeat
   std::vector<double> p50 = {}, p99 = {}, p999 = {};  // seconds
   std::vector<double> rates = {};                     // calls or rows per second
   bool empty() const { return rates.empty(); }
@@ -104,8 +111,15 @@ struct Measured {
       p50.push_back(absl::ToDoubleSeconds(load.latencies.Quantile(0.5)));
       p99.push_back(absl::ToDoubleSeconds(load.latencies.Quantile(0.99)));
       p999.push_back(absl::ToDoubleSeconds(load.latencies.Quantile(0.999)));
+      fewest_calls = std::min(fewest_calls, load.latencies.count());
     }
     rates.push_back(load.rate(load.rows));
+  }
+  bool has_p999() const { return has_latency && fewest_calls >= kFewestForP999; }
+  // Share of the limit that is reached.
+  std::optional<double> OfLimit() const {
+    if (limit == nullptr || limit->empty()) return std::nullopt;
+    return limits_rate ? Median(rates) / Median(limit->rates) : Median(limit->p50) / Median(p50);
   }
 };
 
@@ -121,8 +135,10 @@ std::string Line(const Measured& m) {
   if (!m.has_latency) {
     return absl::StrFormat("  %-32s %8s %8s %8s %12s   %s\n", m.text, "", "", "", rate, spread);
   }
-  return absl::StrFormat("  %-32s %8s %8s %8s %12s   %s\n", m.text, Milliseconds(m.p50),
-                         Milliseconds(m.p99), Milliseconds(m.p999), rate, spread);
+  const std::optional<double> share = m.OfLimit();
+  return absl::StrFormat("  %-32s %8s %8s %8s %12s   %-7s %s\n", m.text, Milliseconds(m.p50),
+                         Milliseconds(m.p99), m.has_p999() ? Milliseconds(m.p999) : "-", rate,
+                         spread, share ? absl::StrFormat("%.0f %%", 100 * *share) : "");
 }
 
 nlohmann::json Json(const Measured& m) {
@@ -132,7 +148,8 @@ nlohmann::json Json(const Measured& m) {
   if (m.has_latency) {
     json["p50Seconds"] = Median(m.p50);
     json["p99Seconds"] = Median(m.p99);
-    json["p999Seconds"] = Median(m.p999);
+    if (m.has_p999()) json["p999Seconds"] = Median(m.p999);
+    if (const auto share = m.OfLimit()) json["ofLimit"] = *share;
   }
   return json;
 }
@@ -145,6 +162,9 @@ class BenchRun {
     in_flight_.text = absl::StrCat("Predict, 1 row, ", flags_.in_flight, " in flight");
     stream_.text = absl::StrCat("StreamPredict, ", flags_.rows, " rows a request");
     stream_.has_latency = learned_.has_latency = false;
+    single_row_.limit = while_learning_.limit = &empty_;
+    in_flight_.limit = &in_flight_empty_;
+    in_flight_.limits_rate = true;
   }
 
   int Run();
@@ -353,17 +373,22 @@ absl::Status BenchRun::MeasureLearning(absl::Duration slice, const RepeatedCall&
 }
 
 void BenchRun::PrintHeader() const {
-  std::cout << "# kernelstream bench " << flags_.name << "  address=" << globals_.address
-            << "  build=" << kBuild << "  seed=" << flags_.seed << "\n# this machine: " << CpuName()
-            << ", " << std::thread::hardware_concurrency()
-            << " threads\n# model: " << StateLine(model_) << "\n# rows: " << source_
-            << "\n# median of " << flags_.repeats << " repeats of "
-            << absl::FormatDuration(
-                   absl::Trunc(flags_.time / flags_.repeats, absl::Milliseconds(1)))
-            << "; ± half of largest minus smallest, of p50 where there is one\n"
-            << absl::StrFormat("  %-32s %8s %8s %8s %12s\n", "", "p50 ms", "p99 ms", "p99.9",
-                               "per second")
-            << std::flush;
+  std::cout
+      << "# kernelstream bench " << flags_.name << "  address=" << globals_.address
+      << "  build=" << kBuild << "  seed=" << flags_.seed << "\n# server: SIMD target "
+      << (model_.simd_target.empty() ? "unknown" : model_.simd_target)
+      << "\n# this machine: " << CpuName() << ", " << std::thread::hardware_concurrency()
+      << " threads\n# model: " << StateLine(model_) << "\n# rows: " << source_ << "\n# median of "
+      << flags_.repeats << " repeats of "
+      << absl::FormatDuration(absl::Trunc(flags_.time / flags_.repeats, absl::Milliseconds(1)))
+      << "; ± half of largest minus smallest, of p50 where there is one"
+      << "\n# p99.9 of " << kFewestForP999
+      << " calls a repeat or more; limit: the empty RPC's p50, with several in flight its rate. "
+         "What the server\n# could evaluate or learn without calls is not known here: "
+         "tests/bench/run.py --bars measures it\n"
+      << absl::StrFormat("  %-32s %8s %8s %8s %12s   %-6s %s\n", "", "p50 ms", "p99 ms", "p99.9",
+                         "per second", "±", "of limit")
+      << std::flush;
 }
 
 void BenchRun::Print() const {
@@ -373,6 +398,7 @@ void BenchRun::Print() const {
     nlohmann::json json = {{"model", flags_.name},
                            {"cpu", CpuName()},
                            {"threads", std::thread::hardware_concurrency()},
+                           {"serverSimdTarget", model_.simd_target},
                            {"build", kBuild},
                            {"seed", flags_.seed},
                            {"rows", source_},

@@ -443,6 +443,7 @@ std::string DescribeText(const ModelInfo& model) {
   if (model.drift_reports != 0) table.Add("drift reports", WithCommas(model.drift_reports));
   table.Add("step", WithCommas(model.step));
   table.Add("features", WithCommas(model.num_features));
+  table.Add("SIMD target", model.simd_target);
   table.Add("frequencies", FrequenciesLine(model.frequency_bytes, model.kept_frequency_bytes));
   table.Add("rows learned", WithCommas(model.rows_learned));
   table.Add("rows pending", WithCommas(model.rows_pending));

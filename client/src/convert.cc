@@ -371,6 +371,7 @@ v1::Model ToProto(const ModelInfo& from) {
   state.set_sequence(from.sequence);
   state.set_fingerprint(from.fingerprint);
   state.set_fingerprint_step(from.fingerprint_step);
+  state.set_simd_target(from.simd_target);
   if (from.resolved) Fill(*from.resolved, state.mutable_resolved());
   if (from.validation) *state.mutable_validation() = ToProto(*from.validation);
   state.set_failure(from.failure);
@@ -402,6 +403,7 @@ ModelInfo FromProto(const v1::Model& from) {
   to.sequence = state.sequence();
   to.fingerprint = state.fingerprint();
   to.fingerprint_step = state.fingerprint_step();
+  to.simd_target = state.simd_target();
   if (state.has_resolved()) to.resolved = FromProto(state.resolved());
   if (state.has_validation()) to.validation = FromProto(state.validation());
   to.failure = state.failure();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/digest.h"
 #include "core/base/field_error.h"
+#include "core/simd/simd.h"
 
 namespace kernelstream::server {
 namespace {
@@ -507,6 +508,7 @@ void ModelToWire(const HostedModel& model, ModelDetail detail, v1::Model* wire) 
   state->set_failure(status.failure);
   state->set_rows_pending(status.rows_pending);
   state->set_rows_rejected(status.rows_rejected);
+  state->set_simd_target(ActiveSimdTarget());
   if (!status.snapshot) return;
   const Snapshot& snapshot = *status.snapshot;
   state->set_step(snapshot.step());

@@ -267,6 +267,8 @@ struct ModelInfo {
   // Of the random frequencies that predictions read: all, and those that the server keeps now; the
   // others are drawn again at each use.
   uint64_t frequency_bytes = 0, kept_frequency_bytes = 0;
+  // The SIMD instructions that the server's CPU computes features with: "AVX3", "AVX2", "NEON", ...
+  std::string simd_target;
 };
 
 struct ParameterInfo {
