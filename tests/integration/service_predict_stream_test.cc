@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
@@ -328,7 +329,8 @@ TEST(StreamPredict, StreamsSideBySideGetTheirOwnAnswers) {
 TEST(StreamPredict, AServerThatStopsAnswersWhatItReadAndEndsTheStream) {
   InProcessServer server;
   server->Create("m", SmallConfig("logistic"));
-  PredictSession idle(*server.operator->()), busy(*server.operator->());
+  Connection other(server.address());
+  PredictSession idle(*server.operator->()), busy(other);
   ASSERT_TRUE(idle.Send(Instances("m", 1, 1)));
   ASSERT_TRUE(idle.Read().has_value());
   std::thread writer([&busy] {
@@ -346,7 +348,11 @@ TEST(StreamPredict, AServerThatStopsAnswersWhatItReadAndEndsTheStream) {
     const grpc::Status status = stream->Finish();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
     google::rpc::RetryInfo retry;
-    EXPECT_TRUE(FindDetail(DetailsOf(status), &retry)) << status.error_message();
+    // The end may not reach who goes on sending: TCP drops what was sent to it when the connection
+    // is closed with requests unread.
+    const bool reset =
+        stream == &busy && absl::StrContains(status.error_message(), "reset by peer");
+    EXPECT_TRUE(reset || FindDetail(DetailsOf(status), &retry)) << status.error_message();
   }
 }
 
