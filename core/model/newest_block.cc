@@ -88,7 +88,7 @@ class NewestBlock final : public UpdateRule {
   bool needs_gram() const override { return false; }
 
   StepOutput Step(const StepInput& input) const override {
-    const double step_size = StepSize(input);
+    const double step_size = StepSize(input.update, input.rows, input.range_size);
     const double factor =
         -step_size / (static_cast<double>(input.rows) * static_cast<double>(input.range_size));
     StepOutput out;
@@ -102,9 +102,8 @@ class NewestBlock final : public UpdateRule {
     return out;
   }
 
- private:
-  double StepSize(const StepInput& input) const {
-    const auto t = static_cast<double>(input.update);
+  double StepSize(uint64_t update, size_t rows, uint64_t range_size) const override {
+    const auto t = static_cast<double>(update);
     switch (ScheduleOf(parameters_)) {
       case kThetaOverStep:
         return parameters_.at("theta") / t;
@@ -113,13 +112,14 @@ class NewestBlock final : public UpdateRule {
       case kPractical:
         break;
     }
-    const auto b = static_cast<double>(input.rows);
-    const auto r = static_cast<double>(input.range_size);
+    const auto b = static_cast<double>(rows);
+    const auto r = static_cast<double>(range_size);
     const double c = parameters_.at("noise_constant");
     const double first = parameters_.at("top_eigenvalue") + 1 / r + 1 / b;
     return 1 / (curvature_ * std::sqrt(first * first + t / (c * c * b * r)));
   }
 
+ private:
   ParameterMap parameters_;
   double l2_penalty_, curvature_;
 };

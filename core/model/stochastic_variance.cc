@@ -95,8 +95,9 @@ void SharedRegression::Move(double decay, const float* features, size_t rows,
                       state_.coefficients.data());
 }
 
-void OperatorVariance::GrowBlock(const float* left, const float* right, size_t rows, size_t before,
-                                 size_t block, double step_size, double ridge) {
+void OperatorVariance::GrowBlock(const float* left, const float* right, size_t rows,
+                                 std::span<const double> weights, size_t before, size_t block,
+                                 double step_size, double ridge) {
   const size_t size = num_features(), end = before + block;
   // Masked features beyond the used panels are 0, and so are their coefficients.
   std::vector<float> old_right = Masked(right, rows, 0, before);
@@ -105,9 +106,11 @@ void OperatorVariance::GrowBlock(const float* left, const float* right, size_t r
   new_right.resize(size * rows);
   std::vector<double> c(rows * size);
   regression_.Predict(old_right.data(), rows, c.data());
-  const double factor = step_size / (static_cast<double>(rows) * static_cast<double>(block));
   std::vector<float> dual(rows * size);
   for (size_t r = 0; r < rows; ++r) {
+    const double weight = weights.empty() ? 1 : weights[r];
+    const double factor =
+        weight * step_size / (static_cast<double>(rows) * static_cast<double>(block));
     for (size_t i = 0; i < before; ++i) {
       dual[r * size + i] = static_cast<float>(-factor * c[r * size + i]);
     }
@@ -117,6 +120,19 @@ void OperatorVariance::GrowBlock(const float* left, const float* right, size_t r
     }
   }
   regression_.Move(1 - step_size * ridge, new_right.data(), rows, dual);
+}
+
+size_t OperatorVariance::FeaturesInUse() const {
+  const size_t in_panel = num_features() * kPanelWidth;  // coefficients of a panel
+  const std::vector<float>& theta = state().coefficients;
+  for (size_t panel = num_features() / kPanelWidth; panel-- > 0;) {
+    size_t used = 0;
+    for (size_t k = 0; k < in_panel; ++k) {
+      if (theta[panel * in_panel + k] != 0) used = std::max(used, k % kPanelWidth + 1);
+    }
+    if (used > 0) return panel * kPanelWidth + used;
+  }
+  return 0;
 }
 
 void OperatorVariance::Step(const float* left, const float* right, size_t rows,

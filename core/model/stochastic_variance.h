@@ -71,17 +71,18 @@ class OperatorVariance {
     return regression_.Restore(std::move(state));
   }
 
-  // The paper's recursion to the letter, which tests check the operator by. No model takes it:
-  // VarianceEstimator has all features from the first row on and takes Step, whatever the model's
-  // update rule.
-  // For a block of `block` new features after `before` old ones (on both sides;
-  // features beyond before + block are not looked at). With b rows, c_i(x) the sum over old j of
-  // theta_ij phi'_j(x), and read before anything changes:
+  // The paper's recursion to the letter, for a block of `block` new features after `before` old
+  // ones (on both sides; features beyond before + block are not looked at). With b rows, c_i(x) the
+  // sum over old j of theta_ij phi'_j(x), and read before anything changes:
   //   theta_ij *= 1 - step_size * ridge                                           i, j old
   //   theta_ik = -step_size / (b block) sum_x c_i(x) phi'_k(x)                    i old, k new
   //   theta_mk = step_size / (b block^2) sum_x phi_m(x) phi'_k(x)                 m, k new
-  void GrowBlock(const float* left, const float* right, size_t rows, size_t before, size_t block,
-                 double step_size, double ridge);
+  // weights: what each row counts in the sums, [rows]; empty: ones.
+  void GrowBlock(const float* left, const float* right, size_t rows,
+                 std::span<const double> weights, size_t before, size_t block, double step_size,
+                 double ridge);
+  // Right features up to the last one that has a coefficient: what GrowBlock has grown.
+  size_t FeaturesInUse() const;
   // A proximal step on all features, for when there are no new ones. weights: as
   // SharedRegression::Step. ridge: noise / n.
   void Step(const float* left, const float* right, size_t rows, std::span<const double> weights,

@@ -195,7 +195,8 @@ absl::Status Trainer::Impl::BuildWarmParts() {
 
 void Trainer::Impl::MakeVariance() {
   if (!has_variance()) return;
-  variance_ = std::make_unique<VarianceEstimator>(config_, state_.target_scales[0]);
+  variance_ = std::make_unique<VarianceEstimator>(config_, state_.target_scales[0],
+                                                  MakeRule(CandidateState{}));
 }
 
 Trainer::Impl::Stream Trainer::Impl::MakeStream(const GenerationState& generation) const {

@@ -48,6 +48,11 @@ class UpdateRule {
   virtual bool updates_all_features() const = 0;
   virtual bool needs_gram() const = 0;
   virtual StepOutput Step(const StepInput& input) const = 0;
+  // Of rules of the newest block: the step size of other sums that grow by as many features at a
+  // time, at their t-th step (t = update, from 1). 1 where the rule has no schedule.
+  virtual double StepSize(uint64_t /*update*/, size_t /*rows*/, uint64_t /*range_size*/) const {
+    return 1;
+  }
 };
 
 struct UpdateRuleEntry {

@@ -36,6 +36,13 @@ std::vector<double> FeatureKernel(const std::vector<float>& points, size_t num_p
   return out;
 }
 
+// Mean square of a feature, which is k(x, x) on average. features: [panel][rows][16].
+double MeanSquare(const float* features, size_t count) {
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += double{features[i]} * double{features[i]};
+  return sum / static_cast<double>(count);
+}
+
 // From estimated quantiles of the residual, in any order, and how far beyond them to reach.
 RowUncertainty Around(double one, double other, double reach) {
   const double low = std::min(one, other) - reach, high = std::max(one, other) + reach;
@@ -97,9 +104,12 @@ void PredictiveVariance::Assess(const SampleBatch& rows, size_t first, size_t co
   }
 }
 
-VarianceEstimator::VarianceEstimator(const ModelConfig& config, double target_scale)
+VarianceEstimator::VarianceEstimator(const ModelConfig& config, double target_scale,
+                                     std::unique_ptr<const UpdateRule> rule)
     : variance_(config.variance),
       num_features_(FeaturesFor(config)),
+      rule_(std::move(rule)),
+      block_features_(config.block_features),
       points_(std::make_shared<const std::vector<std::vector<float>>>(config.variance.test_points)),
       calibration_(config.variance.coverage, StandardisedNoise(config.variance, target_scale)) {}
 
@@ -298,14 +308,35 @@ void VarianceEstimator::LearnAgain(const VarianceFeatures& features, size_t rows
 void VarianceEstimator::StepStochastic(const VarianceFeatures& features, size_t rows,
                                        std::span<const double> weights) {
   const double ridge = calibration_.noise_variance() / std::max(row_weight_, 1.0);
-  if (operator_.has_value()) {
-    operator_->Step(features.first, features.second, rows, weights, ridge);
-  }
+  if (operator_.has_value()) StepOperator(features, rows, weights, ridge);
   if (test_points_.has_value()) {
     const std::vector<double> kernel =
         FeatureKernel(point_features_, points_->size(), features.first, rows, num_features_);
     test_points_->Step(features.first, rows, weights, kernel, ridge);
   }
+}
+
+void VarianceEstimator::StepOperator(const VarianceFeatures& features, size_t rows,
+                                     std::span<const double> weights, double ridge) {
+  const bool grows = rule_ != nullptr && !rule_->updates_all_features();
+  // Taken from the coefficients, so that there is nothing else to save.
+  const size_t used = grows ? operator_->FeaturesInUse() : num_features_;
+  if (used == num_features_) {
+    return operator_->Step(features.first, features.second, rows, weights, ridge);
+  }
+  const size_t wanted = block_features_ != 0 ? block_features_ : rows;
+  const size_t block = std::min(wanted, num_features_ - used);
+  const auto b = static_cast<double>(rows), r = static_cast<double>(block);
+  const double diagonal = MeanSquare(features.second, num_features_ * rows);
+  const double most = 1 / std::max(diagonal * (1 + 1 / r + 1 / b), ridge);
+  const double step_size = std::min(rule_->StepSize(used / wanted + 1, rows, block), most);
+  // Rows count beside all others so far; a batch never counts more than if they were alike.
+  std::vector<double> shares(weights.begin(), weights.end());
+  const double usual = row_weight_ / static_cast<double>(std::max<uint64_t>(rows_, 1));
+  const double total = std::max(TotalWeight(rows, weights), b * usual);
+  for (double& share : shares) share *= b / total;
+  operator_->GrowBlock(features.first, features.second, rows, shares, used, block, step_size,
+                       ridge);
 }
 
 std::shared_ptr<const PredictiveVariance> VarianceEstimator::Publish() {

@@ -16,6 +16,7 @@
 #include "core/model/posterior.h"
 #include "core/model/sample_batch.h"
 #include "core/model/stochastic_variance.h"
+#include "core/model/update_rule.h"
 
 namespace kernelstream {
 
@@ -81,7 +82,12 @@ struct VarianceState {
 // Thread-compatible; deterministic: a replay of the same calls gives the same state, whatever was
 // published in between.
 //   kExact        ExactPosterior
-//   kOperator     OperatorVariance
+//   kOperator     OperatorVariance. Beside a rule of the newest block it grows by the paper's
+//                 recursion, at each step by as many features as the model (block_features, or
+//                 one for each row), with the rule's step size, but no more than
+//                 1 / (k(x, x) (1 + 1/rows + 1/features)), from where it could diverge. Once it
+//                 has all its features, and beside other rules from the first row on, it takes
+//                 proximal steps on all of them
 //   kTestPoints   TestPointVariance, with phi(x*)' phi(x) / D as k(x*, x); other rows have no
 //                 variance and an interval of the noise alone
 //   kQuantilePair two regressions of the residual's quantiles (1 -+ coverage) / 2, pinball loss; no
@@ -92,8 +98,10 @@ struct VarianceState {
 // were learned is served.
 class VarianceEstimator {
  public:
-  // config: complete, method not kNone. target_scale: target units per standardised unit.
-  VarianceEstimator(const ModelConfig& config, double target_scale);
+  // config: complete, method not kNone. target_scale: target units per standardised unit. rule: the
+  // model's; null: one that updates all features.
+  VarianceEstimator(const ModelConfig& config, double target_scale,
+                    std::unique_ptr<const UpdateRule> rule = nullptr);
 
   // Features of each kind that Learn and Assess take: a multiple of 16, at most what the model may
   // have.
@@ -149,11 +157,15 @@ class VarianceEstimator {
                  std::span<const double> residuals, std::vector<RowUncertainty>* assessed);
   void StepStochastic(const VarianceFeatures& features, size_t rows,
                       std::span<const double> weights);
+  void StepOperator(const VarianceFeatures& features, size_t rows, std::span<const double> weights,
+                    double ridge);
   void LearnQuantiles(const float* features, size_t rows, std::span<const double> weights,
                       std::span<const double> residuals, std::vector<RowUncertainty>* assessed);
 
   VarianceConfig variance_;
   size_t num_features_;
+  std::unique_ptr<const UpdateRule> rule_;
+  size_t block_features_;  // 0: one for each row
   std::shared_ptr<const std::vector<std::vector<float>>> points_;
   std::vector<float> point_features_;
   IntervalCalibration calibration_;

@@ -172,8 +172,10 @@ class GaussianProcess : public testing::Test {
 
   // A whole model, one pass, of which the rows may be sent in any units: errors of what a user
   // reads against the closed form, of mean and variance.
-  std::pair<double, double> WholeModel(VarianceMethod method, uint64_t seed) {
+  std::pair<double, double> WholeModel(VarianceMethod method, uint64_t seed,
+                                       const char* rule = "proximal") {
     ModelConfig config;
+    config.update_rule.name = rule;
     config.loss.name = "square";
     config.kernel = {.name = "gaussian", .parameters = {{"bandwidth", bandwidth_}}};
     config.standardize = Standardize::kOff;
@@ -244,6 +246,14 @@ TEST_F(GaussianProcess, WholeModelsEstimateTheOperatorInOnePass) {
   SetUpProblem(kPoints, kMedianDistance / 2);
   // .00087 if rows were learned once; mostly what one family cannot say of the other.
   EXPECT_LE(WholeModel(VarianceMethod::kOperator, 11).second, 0.00075);
+}
+
+// The paper's recursion while its features last, then proximal steps.
+TEST_F(GaussianProcess, ModelsOfTheNewestBlockEstimateTheOperatorInOnePass) {
+  for (const char* rule : {"newest_block", "block_newton"}) {
+    SetUpProblem(kPoints, kMedianDistance / 2);
+    EXPECT_LE(WholeModel(VarianceMethod::kOperator, 11, rule).second, 0.02) << rule;
+  }
 }
 
 TEST_F(GaussianProcess, WholeModelsEstimateTheVarianceAtTestPointsInOnePass) {

@@ -69,7 +69,9 @@ TEST(OperatorVariance, GrowsByThePapersRecursion) {
         const std::vector<float> left = Features(kSize, rows, 100 + t);
         const std::vector<float> right = Features(kSize, rows, 200 + t);
         const double step_size = 2.0 / static_cast<double>(t);
-        variance.GrowBlock(left.data(), right.data(), rows, (t - 1) * block, block, step_size, 0.3);
+        variance.GrowBlock(left.data(), right.data(), rows, {}, (t - 1) * block, block, step_size,
+                           0.3);
+        ASSERT_EQ(variance.FeaturesInUse(), t * block);
         want.Grow(left, right, rows, (t - 1) * block, block, step_size, 0.3);
         for (size_t i = 0; i < kSize; ++i) {
           for (size_t j = 0; j < kSize; ++j) {

@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "core/feature/random_feature_map.h"
+#include "core/kernel/kernel.h"
+#include "core/model/linear_solve.h"
+#include "core/model/model_features.h"
 #include "core/model/update_rule.h"
 #include "tests/model/model_support.h"
 #include "tests/support/random.h"
+#include "tests/support/thread_executor.h"
 
 namespace kernelstream {
 namespace {
@@ -286,34 +290,202 @@ TEST(IntervalCalibration, RowsCountByTheirWeight) {
   EXPECT_TRUE(absl::IsDataLoss(restored.Restore(broken)));
 }
 
-// It has its own features from the first row on: newest_block's model grows, its operator does not.
-TEST(VarianceEstimator, TheOperatorIsTheSameUnderEveryUpdateRule) {
-  const SampleBatch rows = MakeRows("square", 1000, kDim, kSeed);
-  std::vector<float> coefficients;
+ModelConfig OperatorConfig(const std::string& rule) {
+  ModelConfig config;
+  config.loss.name = "square";
+  config.kernel = {"gaussian", {{"bandwidth", 1}}};
+  config.update_rule.name = rule;
+  config.replay.ratio = 0;
+  config.standardize = Standardize::kOff;
+  config.input_metric = InputMetric::kOff;
+  config.max_features = 512;
+  config.block_features = 8;
+  config.batch_rows = 16;
+  config.warmup_rows = 64;
+  config.seed = kSeed;
+  config.variance.method = VarianceMethod::kOperator;
+  config.variance.features = 32;
+  config.variance.noise_variance = 0.1;
+  return config;
+}
+
+// theta_ij of the documents' formulas in plain loops: grows by `block` features a batch, then takes
+// proximal steps; proximal models take these alone.
+class PlainOperator {
+ public:
+  PlainOperator(size_t size, size_t in_use) : size_(size), used_(in_use), theta_(size * size) {}
+  // left, right: [row][feature].
+  void Learn(const std::vector<std::vector<double>>& left,
+             const std::vector<std::vector<double>>& right, size_t block, double step_size,
+             double ridge) {
+    const size_t rows = left.size(), in_use = std::min(used_ + block, size_);
+    const auto b = static_cast<double>(rows), r = static_cast<double>(block);
+    std::vector<double> c(rows * size_);
+    for (size_t x = 0; x < rows; ++x) {
+      for (size_t i = 0; i < size_; ++i) {
+        for (size_t j = 0; j < size_; ++j) c[x * size_ + i] += theta(i, j) * right[x][j];
+      }
+    }
+    if (used_ == size_) return TakeProximalStep(left, right, std::move(c), ridge);
+    for (double& value : theta_) value *= 1 - step_size * ridge;
+    for (size_t k = used_; k < in_use; ++k) {
+      for (size_t x = 0; x < rows; ++x) {
+        for (size_t i = 0; i < used_; ++i) {
+          theta(i, k) -= step_size / (b * r) * c[x * size_ + i] * right[x][k];
+        }
+        for (size_t m = used_; m < in_use; ++m) {
+          theta(m, k) += step_size / (b * r * r) * left[x][m] * right[x][k];
+        }
+      }
+    }
+    used_ = in_use;
+  }
+  double& theta(size_t i, size_t j) { return theta_[i * size_ + j]; }
+
+ private:
+  void TakeProximalStep(const std::vector<std::vector<double>>& left,
+                        const std::vector<std::vector<double>>& right, std::vector<double> errors,
+                        double ridge) {
+    constexpr double kStepConstant = 2;
+    const size_t rows = left.size();
+    const auto size = static_cast<double>(size_);
+    const double decay = ridge * static_cast<double>(rows);
+    std::vector<double> system(rows * rows);
+    for (size_t x = 0; x < rows; ++x) {
+      for (size_t z = 0; z < rows; ++z) {
+        for (size_t j = 0; j < size_; ++j) system[x * rows + z] += right[x][j] * right[z][j] / size;
+      }
+      system[x * rows + x] += kStepConstant + decay;
+      for (size_t i = 0; i < size_; ++i) errors[x * size_ + i] -= left[x][i] / size;
+    }
+    SolvePositiveDefinite(rows, size_, system, errors);
+    for (double& value : theta_) value *= 1 - decay / (kStepConstant + decay);
+    for (size_t x = 0; x < rows; ++x) {
+      for (size_t i = 0; i < size_; ++i) {
+        for (size_t j = 0; j < size_; ++j) {
+          theta(i, j) -= errors[x * size_ + i] * right[x][j] / size;
+        }
+      }
+    }
+  }
+  size_t size_, used_;
+  std::vector<double> theta_;
+};
+
+// The operator of a whole model after every batch, beside plain loops in float64.
+TEST(VarianceEstimator, TheOperatorGrowsWithANewestBlockAndTakesProximalStepsOtherwise) {
+  const SampleBatch rows = MakeRows("square", 128, kDim, kSeed);
   for (const UpdateRuleEntry& rule : UpdateRuleRegistry()) {
     SCOPED_TRACE(rule.doc.name);
-    ModelConfig config;
-    config.loss.name = "square";
-    config.kernel = {"gaussian", {{"bandwidth", 1}}};
-    config.update_rule.name = std::string(rule.doc.name);
-    config.replay.ratio = 0;
-    config.max_features = 512;
-    config.warmup_rows = 64;
-    config.variance.method = VarianceMethod::kOperator;
-    config.variance.features = kFeatures;
-    config.variance.noise_variance = 0.1;
+    ModelConfig config = OperatorConfig(std::string(rule.doc.name));
+    const bool grows = rule.doc.name != "proximal";
+    double step_size = 0.3;
+    if (rule.doc.name == "newest_block") {
+      config.update_rule.parameters = {{"schedule", 2}, {"step_size", step_size}};
+    } else {
+      // Its own is 1, which is more than is safe.
+      step_size = 1 / (1 + 1.0 / 8 + 1.0 / 16);
+    }
     ASSERT_TRUE(CompleteConfig(config).ok());
     ASSERT_TRUE(CheckNewConfig(config).ok());
-    const auto trainer = MakeTrainer(config);
-    Feed(*trainer, config, rows, 0, 960);
-    const TrainerState state = trainer->Save();
-    EXPECT_EQ(state.variance.rows, 960u);
-    ASSERT_EQ(state.variance.regression.coefficients.size(), kFeatures * kFeatures);
-    EXPECT_GT(trainer->MakeSnapshot()->resolved().variance->interval_factor, 0);
-    if (coefficients.empty()) coefficients = state.variance.regression.coefficients;
-    EXPECT_EQ(state.variance.regression.coefficients, coefficients);
+    const size_t size = config.variance.features, b = grows ? config.batch_rows : 64;
+    const auto kernel = MakeKernel(config.kernel);
+    ASSERT_TRUE(kernel.ok());
+    const FeatureSpec spec = ModelFeatures(**kernel, config);
+    const auto take = [&](size_t first, uint64_t seed) {
+      std::vector<float> x, features(size * b);
+      for (size_t i = first; i < first + b; ++i) {
+        x.insert(x.end(), rows.row(i).values.begin(), rows.row(i).values.end());
+      }
+      MakeFeatureMap(spec, seed, kDim, size, nullptr)
+          ->Features(ConstMatrixView(x.data(), b, kDim), 1.0f, 0, size / kPanelWidth,
+                     features.data());
+      std::vector<std::vector<double>> out(b, std::vector<double>(size));
+      for (size_t i = 0; i < b; ++i) {
+        for (size_t j = 0; j < size; ++j) {
+          out[i][j] = features[(j / kPanelWidth * b + i) * kPanelWidth + j % kPanelWidth];
+        }
+      }
+      return out;
+    };
+    auto trainer = MakeTrainer(config);
+    Feed(*trainer, config, rows, 0, 64);
+    const double scale = trainer->MakeSnapshot()->resolved().target_scale;
+    const double noise = *config.variance.noise_variance / (scale * scale);
+    PlainOperator want(size, grows ? 0 : size);
+    for (size_t learned = b; learned <= rows.size(); learned += b) {
+      const auto left = take(learned - b, kSeed);
+      const auto right = take(learned - b, SecondFamilySeed(kSeed));
+      double diagonal = 0;
+      for (const auto& row : right) {
+        for (const double v : row) diagonal += v * v / static_cast<double>(size * b);
+      }
+      const double safe = 1 / (diagonal * (1 + 1.0 / 8 + 1.0 / 16));
+      want.Learn(left, right, 8, rule.doc.name == "newest_block" ? step_size : safe,
+                 noise / static_cast<double>(learned));
+      if (learned < 64) continue;
+      if (learned > 64) Feed(*trainer, config, rows, learned - b, learned);
+      // What is saved is all there is.
+      auto restored = Trainer::Restore(config, trainer->Save(), {&Inline(), nullptr});
+      ASSERT_TRUE(restored.ok()) << restored.status();
+      trainer = *std::move(restored);
+      const std::vector<float> got = trainer->Save().variance.regression.coefficients;
+      ASSERT_EQ(got.size(), size * size);
+      for (size_t i = 0; i < size; ++i) {
+        for (size_t j = 0; j < size; ++j) {
+          ASSERT_NEAR(got[(j / kPanelWidth * size + i) * kPanelWidth + j % kPanelWidth],
+                      want.theta(i, j), 1e-5)
+              << "after " << learned << " rows: " << i << ", " << j;
+        }
+      }
+    }
   }
-  EXPECT_NE(coefficients, std::vector<float>(coefficients.size(), 0.0f));
+}
+
+TEST(VarianceEstimator, AGrowingOperatorIsTheSameAfterARestoreAnywhereAndOnAnyThreads) {
+  const SampleBatch rows = MakeRows("square", 320, kDim, kSeed);
+  ModelConfig config = OperatorConfig("newest_block");
+  config.block_features = 6;  // no divisor of anything, and panels are cut
+  config.variance.features = 64;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  const auto undisturbed = MakeTrainer(config);
+  Feed(*undisturbed, config, rows, 0, rows.size());
+  const TrainerState want = undisturbed->Save();
+  for (const size_t stop : {64, 80, 112, 144, 160, 208, 304}) {
+    ThreadExecutor executor(1 + static_cast<int>(stop / 16 % 4));
+    const auto trainer = MakeTrainer(config, executor);
+    Feed(*trainer, config, rows, 0, stop);
+    auto restored = Trainer::Restore(config, trainer->Save(), {&executor, nullptr});
+    ASSERT_TRUE(restored.ok()) << restored.status() << " at " << stop;
+    Feed(**restored, config, rows, stop, rows.size());
+    const TrainerState got = (*restored)->Save();
+    EXPECT_EQ(got.variance.regression.coefficients, want.variance.regression.coefficients) << stop;
+    EXPECT_EQ(got.fingerprint, want.fingerprint) << stop;
+  }
+}
+
+// A step size that the learner cannot bear does not reach the operator, nor does one row's weight.
+TEST(VarianceEstimator, AGrowingOperatorStaysBounded) {
+  ModelConfig config = OperatorConfig("newest_block");
+  config.update_rule.parameters = {{"schedule", 2}, {"step_size", 1e6}};
+  config.block_features = 1;
+  config.variance.noise_variance = 100;
+  config.variance.features = 128;
+  ASSERT_TRUE(CompleteConfig(config).ok());
+  SampleBatch rows;
+  const SampleBatch plain = MakeRows("square", 1024, kDim, kSeed);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    rows.AppendRow(plain, i);
+    rows.SetWeight(i % 50 == 0 ? 1e6 : 1);
+  }
+  const auto trainer = MakeTrainer(config);
+  Feed(*trainer, config, rows, 0, rows.size());
+  float largest = 0;
+  for (const float v : trainer->Save().variance.regression.coefficients) {
+    largest = std::max(largest, std::abs(v));
+  }
+  EXPECT_GT(largest, 0);
+  EXPECT_LE(largest, 10);
 }
 
 TEST(VarianceConfig, IsCheckedAndCompleted) {
