@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -170,10 +171,11 @@ class GaussianProcess : public testing::Test {
     return RootMeanSquare(out, variance_);
   }
 
-  // A whole model, one pass, of which the rows may be sent in any units: errors of what a user
-  // reads against the closed form, of mean and variance.
+  // A whole model that gets the rows so many times: errors of what a user reads against the closed
+  // form, of mean and variance.
   std::pair<double, double> WholeModel(VarianceMethod method, uint64_t seed,
-                                       const char* rule = "proximal") {
+                                       const char* rule = "proximal", int passes = 1,
+                                       std::optional<double> l2_penalty = std::nullopt) {
     ModelConfig config;
     config.update_rule.name = rule;
     config.loss.name = "square";
@@ -186,6 +188,7 @@ class GaussianProcess : public testing::Test {
       const float* point = at_.data() + i * kDim;
       config.variance.test_points.emplace_back(point, point + kDim);
     }
+    config.l2_penalty = l2_penalty;
     config.seed = seed;
     EXPECT_TRUE(CompleteConfig(config).ok());
     SampleBatch rows = SyntheticRows(points_, 1, 0.1), at;
@@ -193,7 +196,7 @@ class GaussianProcess : public testing::Test {
     InlineExecutor executor;
     auto trainer = Trainer::Create(config, {&executor, nullptr});
     EXPECT_TRUE(trainer.ok()) << trainer.status();
-    Feed(**trainer, config, rows, 0, points_);
+    for (int pass = 0; pass < passes; ++pass) Feed(**trainer, config, rows, 0, points_);
     const Ref<Snapshot> snapshot = (*trainer)->MakeSnapshot();
     EXPECT_TRUE(snapshot->resolved().variance.has_value());
     EXPECT_EQ(snapshot->resolved().variance->serves_mean, method == VarianceMethod::kExact);
@@ -264,6 +267,18 @@ TEST_F(GaussianProcess, WholeModelsEstimateTheVarianceAtTestPointsInOnePass) {
     std::printf("closed form: variances of %.6f\n", size);
     // One pass is short: they stay too large where the data are dense.
     EXPECT_LE(error, share == 1 ? 0.0003 : size) << share;
+  }
+}
+
+// The mean is the learner's, which has the Gaussian process's penalty only if it is told: noise
+// variance / rows, in standardised target units. The targets' scale is .257.
+TEST_F(GaussianProcess, WithTheNoisesPenaltyAndFourPassesMeanAndVarianceAreTheClosedForms) {
+  const double penalty = kNoise / (0.257 * 0.257) / kPoints;
+  for (const VarianceMethod method : {VarianceMethod::kOperator, VarianceMethod::kTestPoints}) {
+    SetUpProblem(kPoints, kMedianDistance);
+    const auto [mean, variance] = WholeModel(method, 11, "proximal", 4, penalty);
+    EXPECT_LE(mean, 0.015);
+    EXPECT_LE(variance, method == VarianceMethod::kOperator ? 0.00015 : 0.00005);
   }
 }
 
