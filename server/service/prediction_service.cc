@@ -1,6 +1,7 @@
 #include "server/service/prediction_service.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -28,22 +29,17 @@ class EndsOnce : public Reactor {
   EndsOnce(RpcMetrics& metrics, grpc::ByteBuffer* response)
       : record_(metrics), response_(response) {}
 
-  void EndWith(grpc::ByteBuffer response) {
+  void End(absl::StatusOr<grpc::ByteBuffer> answer) { EndOn(*this, std::move(answer)); }
+  // The same through another reactor of the call.
+  template <typename Other>
+  void EndOn(Other& reactor, absl::StatusOr<grpc::ByteBuffer> answer) {
     absl::MutexLock lock(&mutex_);
     if (ended_) return;
     ended_ = true;
-    response_->Swap(&response);
-    record_.Ended(grpc::StatusCode::OK);
-    this->Finish(grpc::Status::OK);
-  }
-
-  void End(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    if (ended_) return;
-    ended_ = true;
-    const grpc::Status answer = ToGrpc(status);
-    record_.Ended(answer.error_code());
-    this->Finish(answer);
+    if (answer.ok()) response_->Swap(&*answer);
+    const grpc::Status status = answer.ok() ? grpc::Status::OK : ToGrpc(answer.status());
+    record_.Ended(status.error_code());
+    reactor.Finish(status);
   }
 
   absl::Mutex mutex_;
@@ -60,17 +56,27 @@ class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
  public:
   PredictCall(RpcMetrics& metrics, grpc::ByteBuffer* response) : EndsOnce(metrics, response) {}
 
-  void Start(const ServiceContext& context, absl::Time deadline, const grpc::ByteBuffer& bytes) {
+  // What the handler returns to gRPC. What is answered before that, which small requests are, goes
+  // through the call's default reactor: gRPC ends it at once, where this one would wait for a
+  // thread.
+  grpc::ServerUnaryReactor* Start(const ServiceContext& context, absl::Time deadline,
+                                  const grpc::ByteBuffer& bytes,
+                                  grpc::CallbackServerContext& call) {
     self_ = shared_from_this();
     job_ = std::make_shared<PredictJob<v1::PredictRequest, v1::PredictResponse>>(
         context, deadline, [self = self_](absl::StatusOr<grpc::ByteBuffer> answer) {
-          if (answer.ok()) {
-            self->EndWith(*std::move(answer));
-          } else {
-            self->End(answer.status());
-          }
+          self->Answered(std::move(answer));
         });
     job_->Start(bytes);
+    {
+      absl::MutexLock lock(&mutex_);
+      started_ = true;
+      if (!early_.has_value()) return this;
+    }
+    const std::shared_ptr<PredictCall> last = std::move(self_);
+    grpc::ServerUnaryReactor* const reactor = call.DefaultReactor();
+    EndOn(*reactor, *std::move(early_));
+    return reactor;
   }
 
   void OnCancel() override {
@@ -81,7 +87,20 @@ class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
   void OnDone() override { const std::shared_ptr<PredictCall> last = std::move(self_); }
 
  private:
+  void Answered(absl::StatusOr<grpc::ByteBuffer> answer) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!started_) {
+        early_ = std::move(answer);
+        return;
+      }
+    }
+    End(std::move(answer));
+  }
+
   std::shared_ptr<PredictCall> self_;  // until OnDone
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::StatusOr<grpc::ByteBuffer>> early_;  // not changed once started
   std::shared_ptr<PredictJob<v1::PredictRequest, v1::PredictResponse>> job_;
 };
 
@@ -186,7 +205,7 @@ class EvaluateCall final : public EndsOnce<grpc::ServerReadReactor<grpc::ByteBuf
     v1::EvaluateResponse response;
     EvaluationToWire(*snapshot_, evaluator_, &response);
     response.set_model_uid(UidText(model_->uid()));
-    EndWith(SerializeMessage(response));
+    End(SerializeMessage(response));
   }
 
   const ServiceContext context_;
@@ -211,9 +230,8 @@ PredictionServiceImpl::PredictionServiceImpl(const ServiceContext& context)
 grpc::ServerUnaryReactor* PredictionServiceImpl::Predict(grpc::CallbackServerContext* call,
                                                          const grpc::ByteBuffer* request,
                                                          grpc::ByteBuffer* response) {
-  auto predict = std::make_shared<PredictCall>(predict_, response);
-  predict->Start(context_, absl::FromChrono(call->deadline()), *request);
-  return predict.get();
+  return std::make_shared<PredictCall>(predict_, response)
+      ->Start(context_, absl::FromChrono(call->deadline()), *request, *call);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictionServiceImpl::StreamPredict(
