@@ -1,8 +1,10 @@
 #include "core/model/drift_monitor.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/portable_math.h"
+#include "core/model/row_weights.h"
 
 namespace kernelstream {
 namespace {
@@ -20,26 +22,50 @@ constexpr double kQuantileRows = 20, kSlowestRate = 0.004, kFastestRate = 0.2;
 constexpr double kSmallestQuantile = 1e-12;
 constexpr double kOrderRows = 2048, kRowsBeforeOrder = 1024, kShortestRun = 16;
 
-void Add(double value, double window, DecayedMean& mean) {
-  const double keep = 1 - 1 / window;
-  mean.sum = keep * mean.sum + value;
-  mean.weight = keep * mean.weight + 1;
+// A weight that is this close to the usual one is equal to it but for the rounding of a sum.
+constexpr double kEqualWeights = 1e-6;
+
+void Add(double value, double window, DecayedMean& mean, double weight = 1) {
+  const double keep = 1 - weight / window;
+  mean.sum = keep * mean.sum + weight * value;
+  mean.weight = keep * mean.weight + weight;
 }
 
 }  // namespace
 
-bool NoteLosses(std::span<const double> losses, uint64_t row, DriftState& state) {
-  for (const double loss : losses) {
+std::vector<double> DriftWeights(std::span<const double> weights, double usual_weight) {
+  double sum = 0, squares = 0;
+  for (const double weight : weights) {
+    sum += weight;
+    squares += weight * weight;
+  }
+  const bool equal = UnlessEqual(weights).empty();
+  std::vector<double> out;
+  for (const double weight : weights) {
+    const double here = equal ? 1 : weight * (sum / squares);
+    double ever = usual_weight > 0 ? weight / usual_weight : here;
+    if (std::abs(ever - 1) < kEqualWeights) ever = 1;
+    out.push_back(std::min(here, ever));
+  }
+  return out;
+}
+
+bool NoteLosses(std::span<const double> losses, std::span<const double> weights,
+                double usual_weight, uint64_t row, DriftState& state) {
+  const std::vector<double> counts = DriftWeights(weights, usual_weight);
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const double loss = losses[i], count = counts[i];
     const double window = std::clamp(static_cast<double>(state.rows) / 3, 2 * kFastRows, kSlowRows);
     if (state.rows == 0) state.quantile = loss;
     const double exceeds = loss > state.quantile ? 1 : 0;
-    Add(exceeds, kFastRows, state.exceeding);
-    Add(loss, kFastRows, state.fast);
-    Add(loss, window, state.slow);
+    Add(exceeds, kFastRows, state.exceeding, count);
+    Add(loss, kFastRows, state.fast, count);
+    Add(loss, window, state.slow, count);
     const double rate =
         std::clamp(kQuantileRows / static_cast<double>(state.rows + 1), kSlowestRate, kFastestRate);
-    state.quantile = std::max(kSmallestQuantile,
-                              state.quantile * PortableExp(rate * (exceeds - kExceedingShare)));
+    state.quantile =
+        std::max(kSmallestQuantile,
+                 state.quantile * PortableExp(count * rate * (exceeds - kExceedingShare)));
     ++state.rows;
   }
   if (state.rows < kRowsBeforeReports) return false;

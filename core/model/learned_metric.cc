@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "core/base/philox.h"
 #include "core/model/feature_chunks.h"
+#include "core/model/row_weights.h"
 
 namespace kernelstream {
 namespace {
@@ -178,7 +180,8 @@ InputsView LearnedMetric::Mapped(InputsView x, std::vector<float>& memory) const
 }
 
 std::vector<double> AverageGradientProduct(const GradientModel& model, ConstMatrixView rows,
-                                           MetricForm form, uint64_t seed, Executor& executor) {
+                                           MetricForm form, uint64_t seed, Executor& executor,
+                                           std::span<const double> weights) {
   const size_t dim = rows.cols;
   std::vector<double> gradients(rows.rows * dim);
   const size_t tiles = (rows.rows + kRowsPerTile - 1) / kRowsPerTile;
@@ -189,11 +192,16 @@ std::vector<double> AverageGradientProduct(const GradientModel& model, ConstMatr
   });
   const bool full = form == MetricForm::kFull;
   std::vector<double> product(full ? dim * dim : dim, 0.0);
-  const double weight = 1 / static_cast<double>(std::max<size_t>(rows.rows, 1));
+  std::vector<double> shares(rows.rows, 1 / static_cast<double>(std::max<size_t>(rows.rows, 1)));
+  weights = UnlessEqual(weights);
+  if (!weights.empty()) {
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (size_t i = 0; i < rows.rows; ++i) shares[i] = weights[i] / total;
+  }
   executor.ParallelFor(dim, [&](size_t j) {
     for (size_t i = 0; i < rows.rows; ++i) {
       const double* gradient = gradients.data() + i * dim;
-      const double factor = weight * gradient[j];
+      const double factor = shares[i] * gradient[j];
       if (full) {
         for (size_t k = 0; k < dim; ++k) product[j * dim + k] += factor * gradient[k];
       } else {

@@ -65,12 +65,13 @@ struct GradientModel {
   double inverse_bandwidth = 1;
 };
 
-// M = mean over rows, sum over outputs, of gradient gradient^T, each [dim] (kDiagonal: the diagonal
-// alone) or [dim][dim]; dim = rows.cols. With several outputs, each tile of 64 rows takes one sum
-// of the outputs with random signs (drawn from `seed`), whose expected square is the sum over the
-// outputs.
+// M = mean over rows (weights: [rows], > 0; empty or all equal: alike), sum over outputs, of
+// gradient gradient^T, each [dim] (kDiagonal: the diagonal alone) or [dim][dim]; dim = rows.cols.
+// With several outputs, each tile of 64 rows takes one sum of the outputs with random signs (drawn
+// from `seed`), whose expected square is the sum over the outputs.
 std::vector<double> AverageGradientProduct(const GradientModel& model, ConstMatrixView rows,
-                                           MetricForm form, uint64_t seed, Executor& executor);
+                                           MetricForm form, uint64_t seed, Executor& executor,
+                                           std::span<const double> weights = {});
 
 // (M / (trace M / dim) + 1e-3)^(1/2), the symmetric root. Empty where M has no finite positive
 // trace.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "core/model/row_weights.h"
 
 namespace kernelstream {
 namespace {
@@ -17,35 +20,83 @@ constexpr size_t kFewestForQuartiles = 16;
 // Two or three columns of similar size say little about their units.
 constexpr size_t kFewestColumnsOfOneUnit = 8;
 
-// The value at `share` of the sorted values, between neighbours by their distance.
-template <typename T>
-double Quantile(const std::vector<T>& sorted, double share) {
-  const double position = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  const double part = position - static_cast<double>(below);
-  return (1 - part) * static_cast<double>(sorted[below]) +
-         part * static_cast<double>(sorted[above]);
-}
-
 struct Moments {
   double mean = 0;
   double deviation = 0;
 };
 
+// Values in increasing order with the rows' weights; none: all count alike.
 template <typename T>
-Moments MomentsOf(const std::vector<T>& values) {
-  const auto n = static_cast<double>(values.size());
-  Moments moments;
-  for (const T value : values) moments.mean += static_cast<double>(value) / n;
-  double variance = 0;
-  for (const T value : values) {
-    const double off = static_cast<double>(value) - moments.mean;
-    variance += off * off / n;
+class SortedColumn {
+ public:
+  // weights: as many as values, or none.
+  SortedColumn(std::vector<T> values, std::span<const double> weights)
+      : values_(std::move(values)) {
+    if (UnlessEqual(weights).empty()) {
+      std::sort(values_.begin(), values_.end());
+      return;
+    }
+    std::vector<std::pair<T, double>> rows(values_.size());
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = {values_[i], weights[i]};
+    std::sort(rows.begin(), rows.end());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      values_[i] = rows[i].first;
+      weights_.push_back(rows[i].second);
+      total_ += rows[i].second;
+    }
   }
-  moments.deviation = std::sqrt(variance);
-  return moments;
-}
+
+  // The value at `share` of the rows, between neighbours by their distance. With weights a value
+  // stands in the middle of its weight, the first at share 0 and the last at share 1.
+  double Quantile(double share) const {
+    if (!weights_.empty()) return WeightedQuantile(share);
+    const double position = share * static_cast<double>(values_.size() - 1);
+    const auto below = static_cast<size_t>(position);
+    return Between(below, position - static_cast<double>(below));
+  }
+
+  Moments MomentsOf() const {
+    const auto n = static_cast<double>(values_.size());
+    Moments moments;
+    if (weights_.empty()) {
+      for (const T value : values_) moments.mean += static_cast<double>(value) / n;
+    } else {
+      for (size_t i = 0; i < values_.size(); ++i) {
+        moments.mean += weights_[i] / total_ * static_cast<double>(values_[i]);
+      }
+    }
+    double variance = 0;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const double off = static_cast<double>(values_[i]) - moments.mean;
+      variance += weights_.empty() ? off * off / n : weights_[i] / total_ * (off * off);
+    }
+    moments.deviation = std::sqrt(variance);
+    return moments;
+  }
+
+  std::vector<T>& values() { return values_; }
+
+ private:
+  double Between(size_t below, double part) const {
+    const size_t above = std::min(below + 1, values_.size() - 1);
+    return (1 - part) * static_cast<double>(values_[below]) +
+           part * static_cast<double>(values_[above]);
+  }
+  double WeightedQuantile(double share) const {
+    const double first = weights_.front() / 2, last = total_ - weights_.back() / 2;
+    double left = share * (last - first);  // to go from the middle of value `below`
+    for (size_t below = 0; below + 1 < values_.size(); ++below) {
+      const double gap = (weights_[below] + weights_[below + 1]) / 2;
+      if (left <= gap) return Between(below, left / gap);
+      left -= gap;
+    }
+    return static_cast<double>(values_.back());
+  }
+
+  std::vector<T> values_;
+  std::vector<double> weights_;
+  double total_ = 0;
+};
 
 std::vector<float> InverseOf(std::span<const double> scales) {
   std::vector<float> inverse;
@@ -75,28 +126,29 @@ GivenScales InputScaling::AsGiven() const {
   return given;
 }
 
-InputScaling InputScaling::FromRows(ConstMatrixView rows) {
+InputScaling InputScaling::FromRows(ConstMatrixView rows, std::span<const double> weights) {
   std::vector<float> shift(rows.cols, 0), inverse_scale(rows.cols, 1);
-  std::vector<float> column(rows.rows);
+  std::vector<float> values(rows.rows);
   for (size_t j = 0; j < rows.cols; ++j) {
     bool binary = true;
     for (size_t i = 0; i < rows.rows; ++i) {
-      column[i] = rows.row(i)[j];
-      binary = binary && (column[i] == 0 || column[i] == 1);
+      values[i] = rows.row(i)[j];
+      binary = binary && (values[i] == 0 || values[i] == 1);
     }
     if (binary) continue;
-    std::sort(column.begin(), column.end());
-    double centre = Quantile(column, 0.5);
-    double scale = (Quantile(column, 0.75) - Quantile(column, 0.25)) / kIqrOfUnitNormal;
+    SortedColumn<float> column(values, weights);
+    double centre = column.Quantile(0.5);
+    double scale = (column.Quantile(0.75) - column.Quantile(0.25)) / kIqrOfUnitNormal;
     if (!(scale > 0)) {
-      const Moments moments = MomentsOf(column);
+      const Moments moments = column.MomentsOf();
       centre = moments.mean;
       scale = moments.deviation;
     }
     // Relative to the values' size, a constant column has rounding noise only.
-    const double size = std::max(std::abs(column.front()), std::abs(column.back()));
+    const double size =
+        std::max(std::abs(column.values().front()), std::abs(column.values().back()));
     if (!(scale > 1e-7 * size)) {
-      centre = Quantile(column, 0.5);
+      centre = column.Quantile(0.5);
       scale = 1;
     }
     shift[j] = static_cast<float>(centre);
@@ -151,22 +203,23 @@ void InputScaling::Apply(const RowView& row, size_t dimension, float* out) const
   }
 }
 
-TargetScaling TargetScaling::FromTargets(std::span<const double> targets, bool robust) {
-  std::vector<double> values(targets.begin(), targets.end());
-  std::sort(values.begin(), values.end());
-  const double median = Quantile(values, 0.5);
-  const double low = Quantile(values, 0.25), high = Quantile(values, 0.75), range = high - low;
+TargetScaling TargetScaling::FromTargets(std::span<const double> targets,
+                                         std::span<const double> weights, bool robust) {
+  SortedColumn<double> column(std::vector<double>(targets.begin(), targets.end()), weights);
+  std::vector<double>& values = column.values();
+  const double median = column.Quantile(0.5);
+  const double low = column.Quantile(0.25), high = column.Quantile(0.75), range = high - low;
   robust = robust && values.size() >= kFewestForQuartiles;
   if (robust && range > 1e-12 * std::max(std::abs(low), std::abs(high))) {
-    const double wide = std::max(median - Quantile(values, kShareFarOut / 2),
-                                 Quantile(values, 1 - kShareFarOut / 2) - median);
+    const double wide = std::max(median - column.Quantile(kShareFarOut / 2),
+                                 column.Quantile(1 - kShareFarOut / 2) - median);
     return {.offset = median, .scale = std::max(range / kIqrOfUnitNormal, wide / kRobustReach)};
   }
   const double reach = kFarthestTargetIqrs * range;
   if (reach > 0) {
     for (double& value : values) value = std::clamp(value, median - reach, median + reach);
   }
-  const Moments moments = MomentsOf(values);
+  const Moments moments = column.MomentsOf();
   const double size = std::max(std::abs(values.front()), std::abs(values.back()));
   // Of a constant the mean has a rounding error, which losses with a kink would take for a
   // residual.

@@ -31,8 +31,9 @@ class InputScaling {
   InputScaling() = default;
   // Frozen from warm-up rows [rows, dim], as they were sent: columns of zeros and ones are left
   // alone; otherwise the shift is the median and the scale the interquartile range / 1.349 (mean
-  // and standard deviation where that is 0; 1 where the column is constant).
-  static InputScaling FromRows(ConstMatrixView rows);
+  // and standard deviation where that is 0; 1 where the column is constant). weights: what each
+  // row counts in them, [rows], > 0; empty or all equal: alike.
+  static InputScaling FromRows(ConstMatrixView rows, std::span<const double> weights = {});
   // True if the columns look like readings of one instrument (pixels, histogram bins): no value is
   // negative and at least half of the columns that vary reach half of the largest value of all.
   // Scaling such columns one by one would blow up the rare ones; they are best left as they come.
@@ -64,8 +65,9 @@ struct TargetScaling {
   // Mean and standard deviation after values beyond 10 interquartile ranges from the median were
   // pulled in; the value itself and scale 1 for constant targets. robust (Loss::is_robust), at
   // least 16 targets: median and interquartile range / 1.349 where that is not 0, or more, so that
-  // 95 % of the targets are within 15 scales.
-  static TargetScaling FromTargets(std::span<const double> targets, bool robust);
+  // 95 % of the targets are within 15 scales. weights: as InputScaling::FromRows.
+  static TargetScaling FromTargets(std::span<const double> targets, std::span<const double> weights,
+                                   bool robust);
 };
 
 }  // namespace kernelstream

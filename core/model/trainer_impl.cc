@@ -10,6 +10,7 @@
 #include "core/model/fingerprint.h"
 #include "core/model/median_distance.h"
 #include "core/model/model_features.h"
+#include "core/model/row_weights.h"
 #include "core/model/validation_tracker.h"
 
 namespace kernelstream {
@@ -273,22 +274,24 @@ void Trainer::Impl::WarmUp(const SampleBatch& batch, size_t first, size_t count)
   if (state_.waiting.size() >= config_.warmup_rows) FinishWarmUp();
 }
 
-TargetScaling Trainer::Impl::ScaleOf(std::span<const double> targets, size_t k) const {
+TargetScaling Trainer::Impl::ScaleOf(std::span<const double> targets,
+                                     std::span<const double> weights, size_t k) const {
   const GivenScales& given = config_.target_scales;
-  if (given.empty()) return TargetScaling::FromTargets(targets, loss_->is_robust());
+  if (given.empty()) return TargetScaling::FromTargets(targets, weights, loss_->is_robust());
   return {given.offsets[k], given.scales[k]};
 }
 
 void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
+  const std::vector<double> weights = WeightsOf(rows);
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
-      const TargetScaling target = ScaleOf(TargetColumn(rows, k), k);
+      const TargetScaling target = ScaleOf(TargetColumn(rows, k), weights, k);
       state_.target_offsets.push_back(target.offset);
       state_.target_scales.push_back(target.scale);
     }
   }
   if (config_.hashed) {
-    return ChooseParameters(MakeCompactRows(rows, kMostCompactValues).x);
+    return ChooseParameters(MakeCompactRows(rows, kMostCompactValues).x, weights);
   }
   const size_t dimension = state_.input_dim;
   std::vector<float> inputs(rows.size() * dimension);
@@ -301,20 +304,20 @@ void Trainer::Impl::ChooseScales(const SampleBatch& rows) {
       (config_.standardize == Standardize::kAuto &&
        (*MakeUnitKernel(config_.kernel))->takes_any_input() && !InputScaling::ShareOneUnit(x));
   const InputScaling scaling = !standardize                   ? InputScaling()
-                               : config_.input_scales.empty() ? InputScaling::FromRows(x)
+                               : config_.input_scales.empty() ? InputScaling::FromRows(x, weights)
                                                               : InputScaling(config_.input_scales);
   state_.input_shift = scaling.shift();
   state_.input_inverse_scale = scaling.inverse_scale();
   for (size_t i = 0; i < rows.size(); ++i) {
     scaling.Apply(rows.row(i), dimension, inputs.data() + i * dimension);
   }
-  ChooseParameters(x);
+  ChooseParameters(x, weights);
 }
 
-void Trainer::Impl::ChooseParameters(ConstMatrixView x) {
+void Trainer::Impl::ChooseParameters(ConstMatrixView x, std::span<const double> weights) {
   state_.constant_inputs = AllRowsEqual(x);
   ComponentConfig chosen = config_.kernel;
-  ChooseKernel(x, chosen);
+  ChooseKernel(x, chosen, weights);
   state_.kernel_parameters = FlatParameters(chosen);
   state_.rule_parameters = config_.update_rule.parameters;
   const UpdateRuleEntry* rule = FindUpdateRule(config_.update_rule.name);
@@ -507,17 +510,17 @@ Trainer::Impl::Served Trainer::Impl::ServedModel() const {
   // Until the warm-up has ended: the best constant for the rows so far.
   if (state_.waiting.empty()) {
     for (size_t k = 0; k < config_.target_scales.scales.size(); ++k) {
-      served.targets.push_back(ScaleOf({}, k));
+      served.targets.push_back(ScaleOf({}, {}, k));
     }
     return served;
   }
   if (loss_->task() == Task::kNovelty) return served;
-  std::vector<double> targets, weights;
-  for (size_t i = 0; i < state_.waiting.size(); ++i) weights.push_back(state_.waiting.weight(i));
+  std::vector<double> targets;
+  const std::vector<double> weights = WeightsOf(state_.waiting);
   if (loss_->task() == Task::kRegression) {
     for (size_t k = 0; k < state_.num_outputs; ++k) {
       targets = TargetColumn(state_.waiting, k);
-      const TargetScaling scaling = ScaleOf(targets, k);
+      const TargetScaling scaling = ScaleOf(targets, weights, k);
       for (double& target : targets) target = (target - scaling.offset) / scaling.scale;
       loss_->BestConstant(targets, weights, std::span(served.constant).subspan(k, 1));
       served.targets.push_back(scaling);

@@ -164,9 +164,10 @@ class Trainer::Impl {
   void FinishWarmUp();
   void ChooseScales(const SampleBatch& rows);
   // Given, or chosen from these values of target k.
-  TargetScaling ScaleOf(std::span<const double> targets, size_t k) const;
-  // x: warm-up rows, scaled.
-  void ChooseParameters(ConstMatrixView x);
+  TargetScaling ScaleOf(std::span<const double> targets, std::span<const double> weights,
+                        size_t k) const;
+  // x: warm-up rows, scaled; weights: of these, or more.
+  void ChooseParameters(ConstMatrixView x, std::span<const double> weights);
   // DATA_LOSS: a warmed-up state that cannot be computed with.
   absl::Status CheckWarmState() const;
   // Makes what follows from the state of a warmed-up trainer.

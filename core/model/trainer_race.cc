@@ -8,6 +8,7 @@
 
 #include "core/base/philox.h"
 #include "core/model/median_distance.h"
+#include "core/model/row_weights.h"
 #include "core/model/trainer_impl.h"
 #include "core/model/validation_tracker.h"
 
@@ -254,6 +255,7 @@ void Trainer::Impl::MakeGenerations() {
   if (rows.size() < kFewestGradientRows) return;  // drift has just emptied them
   for (size_t i = 0; i < rows.size(); ++i) work.rows.push_back(i);
   TakeInputs(rows, work);
+  const std::vector<double> weights = WeightsOf(rows);
   const CandidateState& served = state_.candidates[choice.candidate];
   const CoefficientState& coefficients = choice.average ? served.average : served.last;
   const Stream& stream = streams_.at(served.generation);
@@ -274,15 +276,16 @@ void Trainer::Impl::MakeGenerations() {
     generation.metric_dim = static_cast<uint32_t>(dim);
     generation.first_row = state_.learned_since_warm;
     const std::vector<double> product = AverageGradientProduct(
-        model, work.x.dense, form, *config_.seed ^ generation.id, *options_.executor);
+        model, work.x.dense, form, *config_.seed ^ generation.id, *options_.executor, weights);
     generation.metric = MetricRoot(product, dim, form);
     if (generation.metric.empty()) continue;
     const LearnedMetric metric(form, dim, generation.metric);
     const size_t count = std::min(kMedianRows, work.x.rows);
     std::vector<float> mapped(count * dim);
     metric.Apply(work.x.dense.Rows(work.x.rows - count, count), mapped.data());
-    generation.median_distance = MedianDistance({mapped.data(), count, dim}, *kernel_) *
-                                 state_.kernel_parameters.at("bandwidth_scale");
+    generation.median_distance =
+        MedianDistance({mapped.data(), count, dim}, *kernel_, std::span(weights).last(count)) *
+        state_.kernel_parameters.at("bandwidth_scale");
     made.push_back(std::move(generation));
   }
   if (made.empty()) return;

@@ -441,12 +441,12 @@ TEST(RobustLosses, ScalesAreOfTheQuartiles) {
 TEST(RobustLosses, FewTargetsThatDifferStayWithinReach) {
   std::vector<double> targets(1000, 7);  // all alike: no quartiles to go by
   for (size_t i = 0; i < 100; ++i) targets[i] = 7 + static_cast<double>(i);
-  const TargetScaling usual = TargetScaling::FromTargets(targets, /*robust=*/false);
-  TargetScaling robust = TargetScaling::FromTargets(targets, /*robust=*/true);
+  const TargetScaling usual = TargetScaling::FromTargets(targets, {}, /*robust=*/false);
+  TargetScaling robust = TargetScaling::FromTargets(targets, {}, /*robust=*/true);
   EXPECT_EQ(robust.offset, usual.offset);
   EXPECT_EQ(robust.scale, usual.scale);
   for (size_t i = 100; i < targets.size(); ++i) targets[i] += 1e-3 * static_cast<double>(i % 7);
-  robust = TargetScaling::FromTargets(targets, /*robust=*/true);
+  robust = TargetScaling::FromTargets(targets, {}, /*robust=*/true);
   EXPECT_NEAR(robust.offset, 7, 0.01);
   EXPECT_GT(15 * robust.scale, 70);
 }

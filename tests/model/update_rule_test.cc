@@ -65,9 +65,12 @@ ModelConfig ConstantStepConfig(const std::string& loss, double step, double pena
 
 // y standardised as the trainer does: by the warm-up rows.
 TargetScaling ScalingOf(const SampleBatch& rows, size_t warmup_rows = 2) {
-  std::vector<double> first;
-  for (size_t i = 0; i < warmup_rows; ++i) first.push_back(rows.target(i).value);
-  return TargetScaling::FromTargets(first, /*robust=*/false);
+  std::vector<double> first, weights;
+  for (size_t i = 0; i < warmup_rows; ++i) {
+    first.push_back(rows.target(i).value);
+    weights.push_back(rows.weight(i));
+  }
+  return TargetScaling::FromTargets(first, weights, /*robust=*/false);
 }
 
 // Features, and so scores, are float32.
