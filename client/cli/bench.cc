@@ -135,10 +135,13 @@ std::string Line(const Measured& m) {
   if (!m.has_latency) {
     return absl::StrFormat("  %-32s %8s %8s %8s %12s   %s\n", m.text, "", "", "", rate, spread);
   }
-  const std::optional<double> share = m.OfLimit();
-  return absl::StrFormat("  %-32s %8s %8s %8s %12s   %-7s %s\n", m.text, Milliseconds(m.p50),
+  const std::optional<double> limit = m.OfLimit();
+  const std::string share =
+      limit ? absl::StrFormat("%*s%.0f %%", 9 - static_cast<int>(spread.size()), "", 100 * *limit)
+            : "";
+  return absl::StrFormat("  %-32s %8s %8s %8s %12s   %s%s\n", m.text, Milliseconds(m.p50),
                          Milliseconds(m.p99), m.has_p999() ? Milliseconds(m.p999) : "-", rate,
-                         spread, share ? absl::StrFormat("%.0f %%", 100 * *share) : "");
+                         spread, share);
 }
 
 nlohmann::json Json(const Measured& m) {
@@ -386,7 +389,7 @@ void BenchRun::PrintHeader() const {
       << " calls a repeat or more; limit: the empty RPC's p50, with several in flight its rate. "
          "What the server\n# could evaluate or learn without calls is not known here: "
          "tests/bench/run.py --bars measures it\n"
-      << absl::StrFormat("  %-32s %8s %8s %8s %12s   %-6s %s\n", "", "p50 ms", "p99 ms", "p99.9",
+      << absl::StrFormat("  %-32s %8s %8s %8s %12s   %-8s %s\n", "", "p50 ms", "p99 ms", "p99.9",
                          "per second", "±", "of limit")
       << std::flush;
 }
