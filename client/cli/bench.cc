@@ -165,7 +165,7 @@ class BenchRun {
     in_flight_.text = absl::StrCat("Predict, 1 row, ", flags_.in_flight, " in flight");
     stream_.text = absl::StrCat("StreamPredict, ", flags_.rows, " rows a request");
     stream_.has_latency = learned_.has_latency = false;
-    single_row_.limit = while_learning_.limit = &empty_;
+    single_row_.limit = &empty_;
     in_flight_.limit = &in_flight_empty_;
     in_flight_.limits_rate = true;
   }

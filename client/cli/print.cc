@@ -450,7 +450,7 @@ std::string DescribeText(const ModelInfo& model) {
   table.Add("rows rejected", WithCommas(model.rows_rejected));
   table.Add("sequence", WithCommas(model.sequence));
   table.Add("fingerprint",
-            model.fingerprint_step == model.step
+            model.fingerprint_step == model.step || model.fingerprint_step == 0
                 ? model.fingerprint
                 : absl::StrCat(model.fingerprint, " of step ", model.fingerprint_step));
   if (model.validation && model.validation->rows > 0) AddValidation(*model.validation, &table);

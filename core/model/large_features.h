@@ -3,6 +3,7 @@
 #define KERNELSTREAM_CORE_MODEL_LARGE_FEATURES_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/base/aligned_floats.h"
@@ -27,7 +28,12 @@ class LargeFeatures {
     Buffers() = default;
     explicit Buffers(const LargeFeatures& holder);
     Buffers(Buffers&&) = default;
-    Buffers& operator=(Buffers&&) = default;
+    // Gives back what this held.
+    Buffers& operator=(Buffers&& other) {
+      Buffers taken(std::move(other));
+      floats_.swap(taken.floats_);
+      return *this;
+    }
     ~Buffers();
     std::vector<AlignedFloats>& floats() { return *floats_; }
 

@@ -10,8 +10,8 @@
 namespace kernelstream {
 
 // Median of the kernel's distance over pairs of the first (at most 256) rows, equal rows left out;
-// 1 if all rows are equal. weights: [rows], > 0; a pair counts by the product of its two; empty or
-// all equal: alike.
+// 1 if all rows are equal. weights: of these rows and maybe more, > 0; a pair counts by the product
+// of its two; empty or all equal: alike.
 double MedianDistance(ConstMatrixView rows, const Kernel& kernel,
                       std::span<const double> weights = {});
 

@@ -46,6 +46,8 @@ class SharedRegression {
                  std::vector<double> errors, double ridge, double step_constant);
   // coefficients = decay coefficients + features' dual, dual [rows][num_outputs].
   void Move(double decay, const float* features, size_t rows, std::span<const float> dual);
+  // Makes feature f have a coefficient that is not 0, too small to matter, if it has none.
+  void MarkUsed(size_t f);
 
   size_t num_features() const { return num_features_; }
   size_t num_outputs() const { return num_outputs_; }

@@ -22,6 +22,9 @@ constexpr size_t kMostThreadFeatures = size_t{8} << 20;  // floats
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
 constexpr double kSmallestScale = 1e-6;
 
+// Distances of wider rows take longer than a Gram matrix of features.
+constexpr size_t kWidestDistances = 2048;
+
 // Scores beyond this, in standardised units, are wild, and count as this large. If most of a batch
 // are, the steps are too large and will not recover.
 constexpr double kLargestScore = 1e4;
@@ -276,7 +279,10 @@ size_t Trainer::Impl::GramChunks(const BandwidthWork& bandwidth, size_t rows) co
 
 void Trainer::Impl::TakeKernelMatrices(StreamWork& stream) const {
   const size_t rows = stream.dense.rows;
-  if (rows == 0 || !kernel_->is_gaussian() || loss_->task() == Task::kDensityRatio) return;
+  if (rows == 0 || stream.dense.cols > kWidestDistances || !kernel_->is_gaussian() ||
+      loss_->task() == Task::kDensityRatio) {
+    return;
+  }
   std::vector<float> squares, values;
   for (BandwidthWork& bandwidth : stream.bandwidths) {
     const double smallest = SmallestStepConstant(bandwidth);

@@ -93,7 +93,7 @@ class Trainer::Impl {
     double bandwidth = 1;
     std::vector<size_t> candidates;
     // [panel][row][16] of all features, if they are kept: scratch of this thread, until the next
-    // Evaluate, of whatever model.
+    // Evaluate, of whatever model, or the Work's large_features, until its Move has ended.
     float* features = nullptr;
     std::vector<double> gram;    // [rows][rows], sums
     uint64_t gram_features = 0;  // that the sums are over; 1 for a matrix of the kernel's values

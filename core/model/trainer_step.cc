@@ -257,6 +257,7 @@ void Trainer::Impl::Update(const SampleBatch& batch, size_t first, size_t count,
     state_.cursor = (range.begin + range.size) % FeatureLimit();
   }
   Move(range, work);
+  work.large_features = {};  // for the replayed rows that come next
   if (loss_->task() == Task::kNovelty && kind != Rows::kReplayed) MoveThresholds(work);
   // In an ordered stream, replayed rows are those like the rows to come.
   const Rows not_averaged = is_ordered() ? Rows::kNew : Rows::kReplayed;

@@ -68,14 +68,16 @@ class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
           self->Answered(std::move(answer));
         });
     job_->Start(bytes);
+    std::optional<absl::StatusOr<grpc::ByteBuffer>> early;
     {
       absl::MutexLock lock(&mutex_);
       started_ = true;
       if (!early_.has_value()) return this;
+      early = std::move(early_);
     }
     const std::shared_ptr<PredictCall> last = std::move(self_);
     grpc::ServerUnaryReactor* const reactor = call.DefaultReactor();
-    EndOn(*reactor, *std::move(early_));
+    EndOn(*reactor, *std::move(early));
     return reactor;
   }
 
@@ -100,7 +102,8 @@ class PredictCall final : public EndsOnce<grpc::ServerUnaryReactor>,
 
   std::shared_ptr<PredictCall> self_;  // until OnDone
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::StatusOr<grpc::ByteBuffer>> early_;  // not changed once started
+  // What came before that.
+  std::optional<absl::StatusOr<grpc::ByteBuffer>> early_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PredictJob<v1::PredictRequest, v1::PredictResponse>> job_;
 };
 

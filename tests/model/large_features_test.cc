@@ -37,6 +37,17 @@ TEST(LargeFeatures, AreOfOneStepAtATime) {
   EXPECT_EQ(moved.floats()[0].data(), memory);
 }
 
+TEST(LargeFeatures, AreGivenBackByAssignment) {
+  const LargeFeatures holder;
+  Buffers buffers(holder);
+  buffers.floats().emplace_back(8);
+  const float* memory = buffers.floats()[0].data();
+  buffers = {};
+  Buffers again(holder);
+  ASSERT_EQ(again.floats().size(), 1u);
+  EXPECT_EQ(again.floats()[0].data(), memory);
+}
+
 TEST(LargeFeatures, GoWithTheLastHolder) {
   {
     const LargeFeatures holder;

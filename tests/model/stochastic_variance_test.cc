@@ -101,6 +101,22 @@ TEST(OperatorVariance, GrowsByThePapersRecursion) {
   }
 }
 
+// Features may be 0 on all rows of a batch (rectified ones, exponentials): they have grown all the
+// same, and predict nothing.
+TEST(OperatorVariance, GrowsPastFeaturesThatAreZero) {
+  constexpr size_t kSize = 32, kRows = 5;
+  const std::vector<float> left = Features(kSize, kRows, 1), none(kSize * kRows, 0.0f);
+  OperatorVariance variance(kSize);
+  for (size_t f = 0; f < kSize; ++f) {
+    variance.GrowBlock(left.data(), none.data(), kRows, {}, f, 1, 0.5, 0.3);
+    ASSERT_EQ(variance.FeaturesInUse(), f + 1);
+  }
+  const std::vector<float> right = Features(kSize, kRows, 2);
+  std::vector<double> quadratic(kRows);
+  variance.Quadratic(left.data(), right.data(), kRows, quadratic.data());
+  for (const double value : quadratic) EXPECT_NEAR(value, 0, 1e-15);
+}
+
 TEST(SharedRegression, TakesTheProximalStep) {
   constexpr size_t kSize = 32, kRows = 5, kOutputs = 3;
   constexpr double kRidge = 0.02, kStep = 0.7;
