@@ -159,6 +159,7 @@ void EncodeRowsBlock(const SampleBatch& rows, RowsBlock& out) {
   out.set_rows(static_cast<uint32_t>(rows.size()));
   bool any_sparse = false, any_target = false, any_weight = false, any_label = false;
   bool any_other = false, uniform = true;
+  size_t values = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     const TargetView target = rows.target(i);
     any_sparse |= rows.row(i).sparse;
@@ -168,9 +169,8 @@ void EncodeRowsBlock(const SampleBatch& rows, RowsBlock& out) {
     any_target |= std::bit_cast<uint64_t>(target.value) != 0;
     any_weight |= std::bit_cast<uint32_t>(rows.weight(i)) != std::bit_cast<uint32_t>(1.0f);
     uniform &= rows.row(i).values.size() == rows.row(0).values.size();
+    values += rows.row(i).values.size();
   }
-  size_t values = 0;
-  for (size_t i = 0; i < rows.size(); ++i) values += rows.row(i).values.size();
   out.mutable_values()->reserve(values * sizeof(float));
   absl::flat_hash_map<absl::string_view, uint32_t> numbers;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -483,15 +483,15 @@ double GaussianOf(std::span<const float> x, std::span<const float> y) {
   return std::exp(-square / (2 * kBandwidth * kBandwidth));
 }
 
-// Gram: of the features, or from 4 features per row and step constant on the kernel's own values.
+// The system is of the features, or from 4 features per row and step constant on of the kernel's
+// own values.
 void ExpectSolves(double step_constant) {
   constexpr size_t kBlock = 64, kGrowth = 40;
   const double enough = 4 * kBlock / step_constant;
   for (const double nu : {0.0, 0.05}) {
     for (const bool weighted : {false, true}) {
-      const double kC = step_constant;
       ModelConfig config = RawConfig("proximal");
-      config.update_rule.parameters = {{"step_constant", kC}};
+      config.update_rule.parameters = {{"step_constant", step_constant}};
       config.l2_penalty = nu;
       config.block_features = kGrowth;
       config.averaging = Averaging::kLast;
@@ -520,7 +520,7 @@ void ExpectSolves(double step_constant) {
                       (rows.target(i + k).value - scaling.offset) / scaling.scale);
         }
         const auto rows_here = static_cast<double>(b);
-        const double ridge = kC + rows_here * nu;
+        const double ridge = step_constant + rows_here * nu;
         for (size_t k = 0; k < b; ++k) {
           for (size_t l = 0; l < b; ++l) {
             for (size_t j = 0; j < D; ++j) {
