@@ -1,11 +1,9 @@
 #include "server/hosting/training_pool.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "server/hosting/thread_priority.h"
 
 namespace kernelstream::server {
 
@@ -110,12 +108,7 @@ void TrainingPool::RunOne() {
 }
 
 void TrainingPool::ThreadMain(int nice) {
-  if (nice != 0) {
-    // On Linux this is about one thread. Failing means that training competes with serving: not
-    // worth ending for.
-    const auto thread = static_cast<id_t>(syscall(SYS_gettid));
-    setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + nice);
-  }
+  if (nice != 0) GiveWayToOtherThreads(nice);
   absl::MutexLock lock(&mutex_);
   while (!ended_) {
     if (HelpOne()) continue;

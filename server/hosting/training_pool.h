@@ -36,7 +36,7 @@ class TrainingPool final : public Executor {
  public:
   struct Options {
     int threads = 1;
-    int nice = 10;  // added to the threads' nice value; 0 leaves it
+    int nice = 10;  // GiveWayToOtherThreads; 0 leaves the threads as they are
   };
   TrainingPool(const Options& options, Clock* clock);
   ~TrainingPool() override;  // Shutdown()

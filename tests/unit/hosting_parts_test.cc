@@ -18,6 +18,7 @@
 #include "server/hosting/append_ledger.h"
 #include "server/hosting/pending_rows.h"
 #include "server/hosting/sequence_waiters.h"
+#include "server/hosting/thread_priority.h"
 #include "server/hosting/training_pool.h"
 #include "tests/unit/hosting_support.h"
 
@@ -200,16 +201,20 @@ TEST(TrainingPool, EveryThreadRunsAtItsLowPriorityAndTheCallersStaysAsItWas) {
   };
   constexpr int kThreads = 3, kLowest = 19;
   const int own = priority();
+  const uint64_t own_slice = ThreadSliceNanos();
   for (const int nice : {TrainingPool::Options().nice, 0}) {
     TrainingPool pool({kThreads, nice}, &clock);
     absl::BlockingCounter inside(kThreads);
     absl::Notification go;
+    // Before Linux 6.12 slices are not to be had.
+    const uint64_t slice = nice == 0 || own_slice == 0 ? own_slice : kLongSliceNanos;
     std::atomic<int> wrong{0};
     std::vector<std::shared_ptr<Slices>> slices;
     for (int i = 0; i < kThreads; ++i) {
       // One on each thread: none ends before all have begun.
       slices.push_back(std::make_shared<Slices>([&] {
         wrong += priority() != std::min(own + nice, kLowest);
+        wrong += ThreadSliceNanos() != slice;
         inside.DecrementCount();
         go.WaitForNotification();
         return absl::InfiniteFuture();
@@ -223,6 +228,7 @@ TEST(TrainingPool, EveryThreadRunsAtItsLowPriorityAndTheCallersStaysAsItWas) {
   }
   EXPECT_GT(TrainingPool::Options().nice, 0);
   EXPECT_EQ(priority(), own);
+  EXPECT_EQ(ThreadSliceNanos(), own_slice);
 }
 
 TEST(TrainingPool, SleepersWakeAtTheirTime) {
