@@ -29,6 +29,20 @@ bool AllFinite(const Values& values) {
   return any == 0;
 }
 
+// Whether every value is a number of size `limit` (>= 0) or less. Looks at all of them, many at a
+// time.
+inline bool AllWithin(std::span<const float> values, float limit) {
+  // Without their sign, floats are ordered as their bits are, infinities and NaNs behind all
+  // numbers.
+  constexpr int32_t kSize = 0x7FFFFFFF;
+  const auto most = std::bit_cast<int32_t>(limit);
+  int32_t beyond = 0;
+  for (const float value : values) {
+    beyond |= static_cast<int32_t>((std::bit_cast<int32_t>(value) & kSize) > most);
+  }
+  return beyond == 0;
+}
+
 // values: [rows][width]. The first row with a number that is not finite.
 inline std::optional<size_t> FirstRowNotFinite(std::span<const double> values, size_t width) {
   const auto bad = std::ranges::find_if(values, [](double v) { return !std::isfinite(v); });

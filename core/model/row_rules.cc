@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/field_error.h"
+#include "core/base/finite.h"
 #include "core/model/text.h"
 
 namespace kernelstream {
@@ -131,15 +132,14 @@ absl::Status RowRules::CheckInput(absl::string_view model, RowWidth width,
     if (absl::Status status = CheckSampler(model, row); !status.ok()) return status;
   }
   const absl::string_view prefix = row.sparse ? "features.sparse." : "features.dense.";
-  for (size_t i = 0; i < row.values.size(); ++i) {
-    const float value = row.values[i];
-    if (!(std::abs(value) <= kLargestInput)) {  // also NaN
-      return InvalidField(
-          row.named ? "features.named.numbers" : absl::StrCat(prefix, "values[", i, "]"),
-          absl::StrCat("model \"", model, "\": value is ", value,
-                       "; expected a finite number up to ", kLargestInput,
-                       " in size. Fix or leave out the row"));
-    }
+  if (!AllWithin(row.values, kLargestInput)) {
+    const auto bad = std::ranges::find_if(
+        row.values, [](float value) { return !(std::abs(value) <= kLargestInput); });  // also NaN
+    return InvalidField(
+        row.named ? "features.named.numbers"
+                  : absl::StrCat(prefix, "values[", bad - row.values.begin(), "]"),
+        absl::StrCat("model \"", model, "\": value is ", *bad, "; expected a finite number up to ",
+                     kLargestInput, " in size. Fix or leave out the row"));
   }
   // An open dimension is fixed by the first row, if that is dense.
   const size_t inputs = dimension != 0 || row.sparse ? dimension : row.values.size();

@@ -1,5 +1,5 @@
 // Portable exp and log against the C library in extended precision; the digest against known
-// answers.
+// answers; numbers that are none or too large are found wherever they stand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/digest.h"
+#include "core/base/finite.h"
 #include "core/base/philox.h"
 #include "core/base/portable_math.h"
 
@@ -94,8 +95,8 @@ TEST(PortableSoftplus, IsWithinThreeUlpAndNeverOverflows) {
     return std::max(0.0L, x) + std::log1p(std::exp(-std::abs(x)));
   };
   for (const double width : {1e-6, 1.0, 40.0, 700.0}) {
-    const double ulps = WorstUlps(PortableSoftplus, softplus,
-                                  [=](uint32_t i) { return Draw(i, -width, width); });
+    const double ulps =
+        WorstUlps(PortableSoftplus, softplus, [=](uint32_t i) { return Draw(i, -width, width); });
     std::printf("softplus on +-%g: %.3f ulp\n", width, ulps);
     EXPECT_LE(ulps, 3) << width;
   }
@@ -199,6 +200,29 @@ TEST(Digest128, TakesNumbersLeastSignificantByteFirst) {
   plus.AddDouble(0.0);
   minus.AddDouble(-0.0);
   EXPECT_NE(plus.Finish(), minus.Finish());
+}
+
+TEST(Finite, OneBadValueIsFoundAtEveryPlace) {
+  constexpr float kLimit = 1e30f;
+  const float above = std::nextafter(kLimit, std::numeric_limits<float>::infinity());
+  const std::vector<float> good = {0.0f, -0.0f, kLimit, -kLimit, 1e-45f, -1e-45f, 1.0f};
+  const auto infinity = std::numeric_limits<float>::infinity();
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  for (size_t size = 0; size <= 70; ++size) {
+    std::vector<float> values(size);
+    for (size_t i = 0; i < size; ++i) values[i] = good[i % good.size()];
+    ASSERT_TRUE(AllWithin(values, kLimit)) << size;
+    ASSERT_TRUE(AllFinite(values)) << size;
+    for (size_t i = 0; i < size; ++i) {
+      const float before = values[i];
+      for (const float bad : {above, -above, infinity, -infinity, nan, -nan}) {
+        values[i] = bad;
+        ASSERT_FALSE(AllWithin(values, kLimit)) << bad << " at " << i << " of " << size;
+        ASSERT_EQ(AllFinite(values), std::isfinite(bad)) << bad << " at " << i << " of " << size;
+      }
+      values[i] = before;
+    }
+  }
 }
 
 }  // namespace
