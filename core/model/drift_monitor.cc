@@ -22,8 +22,7 @@ constexpr double kQuantileRows = 20, kSlowestRate = 0.004, kFastestRate = 0.2;
 constexpr double kSmallestQuantile = 1e-12;
 constexpr double kOrderRows = 2048, kRowsBeforeOrder = 1024, kShortestRun = 16;
 
-// A weight that is this close to the usual one is equal to it but for the rounding of a sum.
-constexpr double kEqualWeights = 1e-6;
+constexpr double kUsualWeightRows = 256, kLargestOfUsual = 8;
 
 void Add(double value, double window, DecayedMean& mean, double weight = 1) {
   const double keep = 1 - weight / window;
@@ -43,16 +42,29 @@ std::vector<double> DriftWeights(std::span<const double> weights, double usual_w
   std::vector<double> out;
   for (const double weight : weights) {
     const double here = equal ? 1 : weight * (sum / squares);
-    double ever = usual_weight > 0 ? weight / usual_weight : here;
-    if (std::abs(ever - 1) < kEqualWeights) ever = 1;
+    const double ever = usual_weight > 0 ? weight / usual_weight : here;
     out.push_back(std::min(here, ever));
   }
   return out;
 }
 
-bool NoteLosses(std::span<const double> losses, std::span<const double> weights,
-                double usual_weight, uint64_t row, DriftState& state) {
-  const std::vector<double> counts = DriftWeights(weights, usual_weight);
+double NextUsualWeight(std::span<const double> weights, double usual_weight) {
+  if (usual_weight == 0) {
+    if (UnlessEqual(weights).empty()) return weights.empty() ? 0 : weights[0];
+    for (const double weight : weights) usual_weight += weight;
+    usual_weight /= static_cast<double>(weights.size());
+  }
+  for (const double weight : weights) {
+    const double counted = std::min(weight, kLargestOfUsual * usual_weight);
+    usual_weight += (counted - usual_weight) / kUsualWeightRows;
+  }
+  return usual_weight;
+}
+
+bool NoteLosses(std::span<const double> losses, std::span<const double> weights, uint64_t row,
+                DriftState& state) {
+  const std::vector<double> counts = DriftWeights(weights, state.usual_weight);
+  state.usual_weight = NextUsualWeight(weights, state.usual_weight);
   for (size_t i = 0; i < losses.size(); ++i) {
     const double loss = losses[i], count = counts[i];
     const double window = std::clamp(static_cast<double>(state.rows) / 3, 2 * kFastRows, kSlowRows);

@@ -16,16 +16,19 @@ namespace kernelstream {
 // third of all rows (at most 4096). Counting rows, not their size, keeps wild rows from looking
 // like drift. Not before 1024 rows; after a report the history starts anew. `row`: rows learned so
 // far.
-// weights: [rows], > 0; usual_weight: the mean of the rows before, 0 if there were none. A row
-// counts as DriftWeights says.
-bool NoteLosses(std::span<const double> losses, std::span<const double> weights,
-                double usual_weight, uint64_t row, DriftState& state);
+// weights: [rows], > 0. A row counts as DriftWeights says.
+bool NoteLosses(std::span<const double> losses, std::span<const double> weights, uint64_t row,
+                DriftState& state);
 
 // As how many rows each of a mini-batch counts: weights in units such that together they are as
 // many rows as their mean is as exact as, sum w / sum w^2 times w, so that a few heavy rows do not
-// look like drift; and no more than beside the rows before. Exactly 1 where all weights ever were
-// equal.
+// look like drift; and no more than beside the rows before, whose usual weight is given (0 if there
+// were none). Exactly 1 where all weights ever were equal.
 std::vector<double> DriftWeights(std::span<const double> weights, double usual_weight);
+
+// The usual weight after these rows: a mean of about the last 256 in which no row counts as more
+// than 8 times the usual one, so that one wild weight does not hide what comes after it.
+double NextUsualWeight(std::span<const double> weights, double usual_weight);
 
 // Adds one mini-batch's label indices (in row order) and updates state.ordered: after 1024 rows,
 // rows have the label of the row before far more often than chance gives, and labels come in runs

@@ -87,7 +87,8 @@ struct DriftState {
   DecayedMean same_label;        // 1 where a row has the label of the row before
   std::vector<double> label_weights;
   double last_label = -1;
-  bool ordered = false;  // the stream looks sorted by label
+  bool ordered = false;     // the stream looks sorted by label
+  double usual_weight = 0;  // of rows; 0: none yet, or from a time when it was not kept
 };
 
 struct TrainerState {

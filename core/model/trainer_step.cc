@@ -350,9 +350,7 @@ void Trainer::Impl::NoteServed(const Work& work) {
       misfits[i] = RowMisfit(*loss_, {scores.data() + i * outputs, outputs},
                              targets.subspan(i * per_row, per_row));
     }
-    const MetricSums& before = state_.metrics.total;
-    const double usual = before.rows == 0 ? 0 : before.weight / static_cast<double>(before.rows);
-    NoteLosses(misfits, work.row_weights, usual, state_.rows_learned, state_.drift);
+    NoteLosses(misfits, work.row_weights, state_.rows_learned, state_.drift);
   }
   if (HasLabels(loss_->task())) NoteLabels(targets, state_.drift);
   std::vector<ScoreInterval> intervals;

@@ -144,6 +144,7 @@ void ToRecord(const DriftState& drift, v1::DriftRecord& out) {
   out.mutable_label_weights()->Add(drift.label_weights.begin(), drift.label_weights.end());
   out.set_last_label(drift.last_label);
   out.set_ordered(drift.ordered);
+  out.set_usual_weight(drift.usual_weight);
 }
 
 DriftState FromRecord(const v1::DriftRecord& record) {
@@ -159,6 +160,7 @@ DriftState FromRecord(const v1::DriftRecord& record) {
   drift.label_weights.assign(record.label_weights().begin(), record.label_weights().end());
   drift.last_label = record.last_label();
   drift.ordered = record.ordered();
+  drift.usual_weight = record.usual_weight();
   return drift;
 }
 

@@ -172,10 +172,8 @@ class DriftOf {
         losses.push_back((theirs ? their_loss : loss) * size * size);
         weights.push_back(theirs ? weight : 1);
       }
-      const double usual = rows_ == 0 ? 0 : total_ / static_cast<double>(rows_);
-      NoteLosses(losses, weights, usual, rows_, state_);
+      NoteLosses(losses, weights, rows_, state_);
       rows_ += 64;
-      for (const double w : weights) total_ += w;
     }
   }
   uint64_t reports() const { return state_.reports; }
@@ -184,19 +182,33 @@ class DriftOf {
   Random random_;
   DriftState state_;
   uint64_t rows_ = 0;
-  double total_ = 0;
 };
 
 TEST(DriftWeights, AreExactlyOneWhereAllWeightsWereEqual) {
   for (const double weight : {1e-3, 0.1, 3.0, 1e6}) {
-    double total = 0;
-    for (int i = 0; i < 100000; ++i) total += static_cast<float>(weight);
-    for (const size_t rows : {1u, 7u, 64u}) {
+    double usual = 0;
+    for (const size_t rows : {1u, 7u, 64u, 1000u}) {
       const std::vector<double> weights(rows, static_cast<float>(weight));
-      EXPECT_EQ(DriftWeights(weights, total / 100000), std::vector<double>(rows, 1.0));
+      EXPECT_EQ(DriftWeights(weights, usual), std::vector<double>(rows, 1.0));
       EXPECT_EQ(DriftWeights(weights, 0), std::vector<double>(rows, 1.0));
+      usual = NextUsualWeight(weights, usual);
     }
   }
+}
+
+TEST(DriftWeights, TheUsualWeightFollowsRowsButNoSingleOne) {
+  const std::vector<double> ones(256, 1.0);
+  double usual = NextUsualWeight(std::vector<double>{1, 2, 3, 4, 5, 6}, 0);
+  EXPECT_NEAR(usual, 3.5, 0.1);
+  for (int i = 0; i < 8; ++i) usual = NextUsualWeight(ones, usual);
+  EXPECT_NEAR(usual, 1, 0.01);
+  usual = NextUsualWeight(std::vector<double>{1e6}, usual);
+  EXPECT_LE(usual, 1.03);
+  // Falling and rising by a thousand: within two thousand rows.
+  for (int i = 0; i < 8; ++i) usual = NextUsualWeight(std::vector<double>(256, 1e-3), usual);
+  EXPECT_LE(usual, 2e-3);
+  for (int i = 0; i < 8; ++i) usual = NextUsualWeight(ones, usual);
+  EXPECT_NEAR(usual, 1, 0.01);
 }
 
 TEST(DriftWeights, CountRowsByTheirWeightButNoRowAsMany) {
@@ -233,6 +245,24 @@ TEST(Drift, IsOfRowsThatCount) {
     EXPECT_EQ(light.reports(), 0u);
     EXPECT_GE(heavy.reports(), 1u);
     EXPECT_GE(alike.reports(), 1u);
+  }
+}
+
+// One wild weight, or weights that have fallen for good, do not hide a change.
+TEST(Drift, IsNoticedWhateverTheWeightsWereBefore) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(seed);
+    DriftOf wild(seed), fallen(seed);
+    wild.Feed(60, 0, 1, 1, 1);
+    wild.Feed(1, 1, 1e6, 1, 1);
+    wild.Feed(1, 0, 1, 1, 1);
+    wild.Feed(8, 0, 1, 1, 100);
+    EXPECT_GE(wild.reports(), 1u);
+    fallen.Feed(60, 0, 1, 1, 1);
+    fallen.Feed(32, 1, 1e-3, 1, 1);
+    EXPECT_EQ(fallen.reports(), 0u);
+    fallen.Feed(8, 1, 1e-3, 100, 1);
+    EXPECT_GE(fallen.reports(), 1u);
   }
 }
 

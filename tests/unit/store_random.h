@@ -201,7 +201,7 @@ class Random {
   }
   DriftState Drift() {
     return {Mean(), Mean(), Mean(),     Double(), Bits(), Bits(),
-            Bits(), Mean(), Doubles(4), Double(), Coin()};
+            Bits(), Mean(), Doubles(4), Double(), Coin(), Double()};
   }
   TrainerState State(size_t most_coefficients) {
     TrainerState state;
@@ -343,7 +343,7 @@ inline bool Same(const DriftState& a, const DriftState& b) {
          Same(a.quantile, b.quantile) && a.rows == b.rows && a.reports == b.reports &&
          a.last_report_row == b.last_report_row && Same(a.same_label, b.same_label) &&
          a.label_weights == b.label_weights && Same(a.last_label, b.last_label) &&
-         a.ordered == b.ordered;
+         a.ordered == b.ordered && Same(a.usual_weight, b.usual_weight);
 }
 template <typename T>
 bool Same(const std::vector<T>& a, const std::vector<T>& b) {
