@@ -48,15 +48,19 @@ std::vector<double> DriftWeights(std::span<const double> weights, double usual_w
   return out;
 }
 
-double NextUsualWeight(std::span<const double> weights, double usual_weight) {
-  if (usual_weight == 0) {
-    if (UnlessEqual(weights).empty()) return weights.empty() ? 0 : weights[0];
-    for (const double weight : weights) usual_weight += weight;
-    usual_weight /= static_cast<double>(weights.size());
+double NextUsualWeight(std::span<const double> weights, uint64_t rows, double usual_weight) {
+  if (usual_weight == 0 && !weights.empty()) {
+    std::vector<double> sorted(weights.begin(), weights.end());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::ranges::nth_element(sorted, middle);
+    usual_weight = *middle;
   }
   for (const double weight : weights) {
-    const double counted = std::min(weight, kLargestOfUsual * usual_weight);
-    usual_weight += (counted - usual_weight) / kUsualWeightRows;
+    ++rows;
+    if (weight == usual_weight) continue;
+    const double ratio = std::clamp(weight / usual_weight, 1 / kLargestOfUsual, kLargestOfUsual);
+    const double window = std::min(static_cast<double>(rows), kUsualWeightRows);
+    usual_weight *= PortableExp(PortableLog(ratio) / window);
   }
   return usual_weight;
 }
@@ -64,7 +68,7 @@ double NextUsualWeight(std::span<const double> weights, double usual_weight) {
 bool NoteLosses(std::span<const double> losses, std::span<const double> weights, uint64_t row,
                 DriftState& state) {
   const std::vector<double> counts = DriftWeights(weights, state.usual_weight);
-  state.usual_weight = NextUsualWeight(weights, state.usual_weight);
+  state.usual_weight = NextUsualWeight(weights, state.rows, state.usual_weight);
   for (size_t i = 0; i < losses.size(); ++i) {
     const double loss = losses[i], count = counts[i];
     const double window = std::clamp(static_cast<double>(state.rows) / 3, 2 * kFastRows, kSlowRows);

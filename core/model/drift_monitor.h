@@ -26,9 +26,12 @@ bool NoteLosses(std::span<const double> losses, std::span<const double> weights,
 // were none). Exactly 1 where all weights ever were equal.
 std::vector<double> DriftWeights(std::span<const double> weights, double usual_weight);
 
-// The usual weight after these rows: a mean of about the last 256 in which no row counts as more
-// than 8 times the usual one, so that one wild weight does not hide what comes after it.
-double NextUsualWeight(std::span<const double> weights, double usual_weight);
+// The usual weight after these rows: about the geometric mean of the last 256, of which none counts
+// as more than 8 times as much or as little as is usual, so that one wild weight does not hide what
+// comes after it. Where weights change for good it is within a third of the new ones after 1100
+// rows (to a thousandth or thousandfold) or 2000 (a millionth). usual_weight: before them, 0 if
+// there were none (then it starts from their median); rows: how many there were.
+double NextUsualWeight(std::span<const double> weights, uint64_t rows, double usual_weight);
 
 // Adds one mini-batch's label indices (in row order) and updates state.ordered: after 1024 rows,
 // rows have the label of the row before far more often than chance gives, and labels come in runs

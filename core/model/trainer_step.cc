@@ -350,6 +350,11 @@ void Trainer::Impl::NoteServed(const Work& work) {
       misfits[i] = RowMisfit(*loss_, {scores.data() + i * outputs, outputs},
                              targets.subspan(i * per_row, per_row));
     }
+    // A state from before it was kept: as it was then.
+    const MetricSums& before = state_.metrics.total;
+    if (state_.drift.usual_weight == 0 && before.rows > 0) {
+      state_.drift.usual_weight = before.weight / static_cast<double>(before.rows);
+    }
     NoteLosses(misfits, work.row_weights, state_.rows_learned, state_.drift);
   }
   if (HasLabels(loss_->task())) NoteLabels(targets, state_.drift);

@@ -22,6 +22,8 @@ constexpr size_t kSumChunkRows = 48;
 constexpr size_t kHotSumRows = 24;
 constexpr size_t kHotOutputs = 16;
 constexpr size_t kMostHotRows = 64 * kTileRows;
+// Panels of frequencies that one row reads side by side: memory is read faster in more streams.
+constexpr size_t kRowStreams = kMinAccumulators / kRegs;
 
 // Feature panels [begin, end) of `panels`, made from frequency panels [first, first + count), terms
 // [first_term, first_term + terms). Panel p, row r goes to out + (p - begin) * out_stride + 16 r. A
@@ -107,14 +109,17 @@ HWY_INLINE size_t FeatureTile(const Piece& piece, const float* x, size_t stride,
 template <bool kWhole, size_t kWaves, size_t kRows = kTileRows>
 void WavesOfTile(size_t rows, const Piece& piece, const float* x, size_t stride, float* out) {
   if (rows == kRows) {
-    constexpr size_t kPanels = PanelsPerTile(kRows);
-    const size_t done = FeatureTile<kRows, kPanels, kWhole, kWaves>(piece, x, stride, out);
-    if constexpr (kPanels > 1) {
-      Piece rest = piece;
+    Piece rest = piece;
+    const auto tiles = [&](auto panels) HWY_ATTR {
+      const size_t done = FeatureTile<kRows, panels, kWhole, kWaves>(rest, x, stride, out);
       rest.first += done;
       rest.count -= done;
-      FeatureTile<kRows, 1, kWhole, kWaves>(rest, x, stride, out);
-    }
+    };
+    constexpr size_t kPanels = PanelsPerTile(kRows);
+    constexpr size_t kStreams = kRows == 1 ? kRowStreams : kPanels;
+    if constexpr (kStreams > kPanels) tiles(std::integral_constant<size_t, kStreams>());
+    tiles(std::integral_constant<size_t, kPanels>());
+    if constexpr (kPanels > 1) tiles(std::integral_constant<size_t, 1>());
   } else if constexpr (kRows > 1) {
     WavesOfTile<kWhole, kWaves, kRows - 1>(rows, piece, x, stride, out);
   }

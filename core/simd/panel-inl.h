@@ -43,7 +43,7 @@ constexpr size_t kTileRows = kLanes >= 8 ? 6 : 3;  // 12 of 16 registers
 constexpr size_t kMinAccumulators = 8;
 
 constexpr size_t PanelsPerTile(size_t rows) {
-  return std::clamp<size_t>(kMinAccumulators / (rows * kRegs), 1, 8);
+  return std::clamp<size_t>(kMinAccumulators / (rows * kRegs), 1, 4);
 }
 
 // Calls visit(first, size) for `count` things in tiles of at most kMaxTile, as even as can be.

@@ -35,11 +35,11 @@ void GiveWayToOtherThreads(int nice) {
   Attributes attributes;
   // Other policies are somebody's choice.
   if (!GetAttributes(attributes) || attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = kLongSliceNanos;
+  attributes.runtime = kLongTimeSliceNanos;
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-uint64_t ThreadSliceNanos() {
+uint64_t ThreadTimeSliceNanos() {
   Attributes attributes;
   return GetAttributes(attributes) ? attributes.runtime : 0;
 }

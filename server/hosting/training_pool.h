@@ -36,7 +36,7 @@ class TrainingPool final : public Executor {
  public:
   struct Options {
     int threads = 1;
-    int nice = 10;  // GiveWayToOtherThreads; 0 leaves the threads as they are
+    int nice = 10;  // of GiveWayToOtherThreads; 0: the threads run like any other
   };
   TrainingPool(const Options& options, Clock* clock);
   ~TrainingPool() override;  // Shutdown()

@@ -191,24 +191,32 @@ TEST(DriftWeights, AreExactlyOneWhereAllWeightsWereEqual) {
       const std::vector<double> weights(rows, static_cast<float>(weight));
       EXPECT_EQ(DriftWeights(weights, usual), std::vector<double>(rows, 1.0));
       EXPECT_EQ(DriftWeights(weights, 0), std::vector<double>(rows, 1.0));
-      usual = NextUsualWeight(weights, usual);
+      usual = NextUsualWeight(weights, 0, usual);
     }
   }
 }
 
 TEST(DriftWeights, TheUsualWeightFollowsRowsButNoSingleOne) {
-  const std::vector<double> ones(256, 1.0);
-  double usual = NextUsualWeight(std::vector<double>{1, 2, 3, 4, 5, 6}, 0);
-  EXPECT_NEAR(usual, 3.5, 0.1);
-  for (int i = 0; i < 8; ++i) usual = NextUsualWeight(ones, usual);
-  EXPECT_NEAR(usual, 1, 0.01);
-  usual = NextUsualWeight(std::vector<double>{1e6}, usual);
-  EXPECT_LE(usual, 1.03);
-  // Falling and rising by a thousand: within two thousand rows.
-  for (int i = 0; i < 8; ++i) usual = NextUsualWeight(std::vector<double>(256, 1e-3), usual);
-  EXPECT_LE(usual, 2e-3);
-  for (int i = 0; i < 8; ++i) usual = NextUsualWeight(ones, usual);
-  EXPECT_NEAR(usual, 1, 0.01);
+  const std::vector<double> ones(256, 1.0), wild = {1e6};
+  constexpr uint64_t kMany = 100000;
+  EXPECT_EQ(NextUsualWeight({}, 0, 0), 0);
+  // From the first rows' median, whatever one of them is.
+  std::vector<double> first(64, 2.0);
+  first[0] = 1e6;
+  EXPECT_NEAR(NextUsualWeight(first, 0, 0), 2, 0.3);
+  double usual = NextUsualWeight(wild, kMany, 1);
+  EXPECT_LE(usual, 1.01);
+  // Falling and rising by a thousand.
+  for (const double weight : {1e-3, 1.0}) {
+    usual = NextUsualWeight(std::vector<double>(1300, weight), kMany, usual);
+    EXPECT_NEAR(usual, weight, 0.2 * weight);
+  }
+  // One after the other from the first row on, which is the wild one.
+  usual = NextUsualWeight(wild, 0, 0);
+  for (uint64_t row = 1; row < 1200; ++row) {
+    usual = NextUsualWeight(std::vector<double>{1}, row, usual);
+  }
+  EXPECT_LE(usual, 1.5);
 }
 
 TEST(DriftWeights, CountRowsByTheirWeightButNoRowAsMany) {
@@ -248,18 +256,22 @@ TEST(Drift, IsOfRowsThatCount) {
   }
 }
 
-// One wild weight, or weights that have fallen for good, do not hide a change.
+// One wild weight, or weights that fell for good some time ago, do not hide a change.
 TEST(Drift, IsNoticedWhateverTheWeightsWereBefore) {
   for (const uint64_t seed : {1, 2, 3}) {
     SCOPED_TRACE(seed);
-    DriftOf wild(seed), fallen(seed);
+    DriftOf wild(seed), wild_first(seed), fallen(seed);
+    wild_first.Feed(1, 0.1, 1e6, 1, 1);
+    wild_first.Feed(60, 0, 1, 1, 1);
+    wild_first.Feed(8, 0, 1, 1, 100);
+    EXPECT_GE(wild_first.reports(), 1u);
     wild.Feed(60, 0, 1, 1, 1);
     wild.Feed(1, 1, 1e6, 1, 1);
     wild.Feed(1, 0, 1, 1, 1);
     wild.Feed(8, 0, 1, 1, 100);
     EXPECT_GE(wild.reports(), 1u);
     fallen.Feed(60, 0, 1, 1, 1);
-    fallen.Feed(32, 1, 1e-3, 1, 1);
+    fallen.Feed(20, 1, 1e-3, 1, 1);
     EXPECT_EQ(fallen.reports(), 0u);
     fallen.Feed(8, 1, 1e-3, 100, 1);
     EXPECT_GE(fallen.reports(), 1u);

@@ -134,7 +134,7 @@ TEST(AddWeightedFeatures, AddsRowsInOrder) {
   ForEachTarget([](const std::string& target) {
     for (const size_t rows : {0, 1, 3, 64}) {
       for (const size_t outputs : kOutputs) {
-        constexpr size_t kPanels = 7;
+        constexpr size_t kPanels = 19;
         const std::vector<float> features = Numbers(kPanels * rows * kPanelWidth, 8);
         const std::vector<float> weights = Numbers(rows * outputs, 9);
         std::vector<float> coefficients = Numbers(kPanels * outputs * kPanelWidth, 10);

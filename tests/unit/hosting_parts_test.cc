@@ -1,4 +1,5 @@
 // The parts a hosted model is made of.
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -201,20 +202,21 @@ TEST(TrainingPool, EveryThreadRunsAtItsLowPriorityAndTheCallersStaysAsItWas) {
   };
   constexpr int kThreads = 3, kLowest = 19;
   const int own = priority();
-  const uint64_t own_slice = ThreadSliceNanos();
+  const uint64_t own_time_slice = ThreadTimeSliceNanos();
   for (const int nice : {TrainingPool::Options().nice, 0}) {
     TrainingPool pool({kThreads, nice}, &clock);
     absl::BlockingCounter inside(kThreads);
     absl::Notification go;
-    // Before Linux 6.12 slices are not to be had.
-    const uint64_t slice = nice == 0 || own_slice == 0 ? own_slice : kLongSliceNanos;
+    // Time slices are not to be had before Linux 6.12, nor under other policies.
+    const bool chosen = nice != 0 && own_time_slice != 0 && sched_getscheduler(0) == SCHED_OTHER;
+    const uint64_t time_slice = chosen ? kLongTimeSliceNanos : own_time_slice;
     std::atomic<int> wrong{0};
     std::vector<std::shared_ptr<Slices>> slices;
     for (int i = 0; i < kThreads; ++i) {
       // One on each thread: none ends before all have begun.
       slices.push_back(std::make_shared<Slices>([&] {
         wrong += priority() != std::min(own + nice, kLowest);
-        wrong += ThreadSliceNanos() != slice;
+        wrong += ThreadTimeSliceNanos() != time_slice;
         inside.DecrementCount();
         go.WaitForNotification();
         return absl::InfiniteFuture();
@@ -228,7 +230,7 @@ TEST(TrainingPool, EveryThreadRunsAtItsLowPriorityAndTheCallersStaysAsItWas) {
   }
   EXPECT_GT(TrainingPool::Options().nice, 0);
   EXPECT_EQ(priority(), own);
-  EXPECT_EQ(ThreadSliceNanos(), own_slice);
+  EXPECT_EQ(ThreadTimeSliceNanos(), own_time_slice);
 }
 
 TEST(TrainingPool, SleepersWakeAtTheirTime) {
