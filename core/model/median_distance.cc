@@ -13,21 +13,6 @@ constexpr size_t kMostRows = 256;
 // Wide inputs: fewer rows, so that choosing a bandwidth takes well under a second.
 constexpr size_t kMostWork = size_t{1} << 27;
 
-using WeightedDistance = std::pair<double, double>;
-
-// The first distance that, with all shorter ones, has more than half of the weight.
-double WeightedMedian(std::vector<WeightedDistance> distances) {
-  std::sort(distances.begin(), distances.end());
-  double total = 0;
-  for (const auto& [distance, weight] : distances) total += weight;
-  double sum = 0;
-  for (const auto& [distance, weight] : distances) {
-    sum += weight;
-    if (sum > total / 2) return distance;
-  }
-  return distances.back().first;
-}
-
 }  // namespace
 
 double MedianDistance(ConstMatrixView rows, const Kernel& kernel, std::span<const double> weights) {
@@ -37,7 +22,7 @@ double MedianDistance(ConstMatrixView rows, const Kernel& kernel, std::span<cons
   for (size_t i = 0; i < count; ++i) x[i].assign(rows.row(i).begin(), rows.row(i).end());
   weights = UnlessEqual(weights.first(std::min(weights.size(), count)));
   std::vector<double> distances;
-  std::vector<WeightedDistance> weighted;
+  std::vector<std::pair<double, double>> weighted;
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j < i; ++j) {
       const double distance = kernel.Distance(x[i], x[j]);
@@ -49,7 +34,7 @@ double MedianDistance(ConstMatrixView rows, const Kernel& kernel, std::span<cons
       }
     }
   }
-  if (!weighted.empty()) return WeightedMedian(std::move(weighted));
+  if (!weighted.empty()) return ValueAbove(0.5, std::move(weighted));
   if (distances.empty()) return 1;
   const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
   std::nth_element(distances.begin(), middle, distances.end());

@@ -435,22 +435,11 @@ double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
   snapshot.Score(rows, *options_.executor, scores.data());
   // Rows whose features overflow are in no step either.
   std::vector<std::pair<double, double>> weighted;  // score, weight
-  double total = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (!std::isfinite(scores[i])) continue;
-    weighted.emplace_back(scores[i], rows.weight(i));
-    total += double{rows.weight(i)};
+    if (std::isfinite(scores[i])) weighted.emplace_back(scores[i], rows.weight(i));
   }
   if (weighted.empty()) return snapshot.threshold();
-  std::ranges::sort(weighted);
-  // The score that rows of this share of the weight are below.
-  const double below = config_.loss.parameters.at("fraction") * total;
-  double seen = 0;
-  for (const auto& [score, weight] : weighted) {
-    seen += weight;
-    if (seen > below) return score;
-  }
-  return weighted.back().first;
+  return ValueAbove(config_.loss.parameters.at("fraction"), std::move(weighted));
 }
 
 void Trainer::Impl::AddNotServed(Served& served) const {
