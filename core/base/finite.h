@@ -15,32 +15,26 @@
 
 namespace kernelstream {
 
-// values: a range of float or double. Looks at all of them, many at a time.
+// values: a range of float or double. Whether every one is a number of size `limit` (>= 0) or less.
+// Looks at all of them, many at a time.
 template <typename Values>
-bool AllFinite(const Values& values) {
+bool AllWithin(const Values& values, std::ranges::range_value_t<Values> limit) {
   using Value = std::ranges::range_value_t<Values>;
-  using Bits = std::conditional_t<sizeof(Value) == 4, uint32_t, uint64_t>;
-  // All exponent bits are set in infinities and NaNs, and in nothing else.
-  constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<Value>::infinity());
-  Bits any = 0;
-  for (const Value value : values) {
-    any |= static_cast<Bits>((std::bit_cast<Bits>(value) & kExponent) == kExponent);
-  }
-  return any == 0;
-}
-
-// Whether every value is a number of size `limit` (>= 0) or less. Looks at all of them, many at a
-// time.
-inline bool AllWithin(std::span<const float> values, float limit) {
+  using Bits = std::conditional_t<sizeof(Value) == 4, int32_t, int64_t>;
   // Without their sign, floats are ordered as their bits are, infinities and NaNs behind all
   // numbers.
-  constexpr int32_t kSize = 0x7FFFFFFF;
-  const auto most = std::bit_cast<int32_t>(limit);
-  int32_t beyond = 0;
-  for (const float value : values) {
-    beyond |= static_cast<int32_t>((std::bit_cast<int32_t>(value) & kSize) > most);
+  constexpr Bits kSize = std::numeric_limits<Bits>::max();
+  const auto most = std::bit_cast<Bits>(limit);
+  Bits beyond = 0;
+  for (const Value value : values) {
+    beyond |= static_cast<Bits>((std::bit_cast<Bits>(value) & kSize) > most);
   }
   return beyond == 0;
+}
+
+template <typename Values>
+bool AllFinite(const Values& values) {
+  return AllWithin(values, std::numeric_limits<std::ranges::range_value_t<Values>>::max());
 }
 
 // values: [rows][width]. The first row with a number that is not finite.

@@ -222,6 +222,15 @@ TEST(Finite, OneBadValueIsFoundAtEveryPlace) {
       }
       values[i] = before;
     }
+    std::vector<double> doubles(size, -1e308);
+    ASSERT_TRUE(AllFinite(doubles)) << size;
+    for (double& value : doubles) {
+      for (const double bad : {kInf, -kInf, kNan, -kNan}) {
+        value = bad;
+        ASSERT_FALSE(AllFinite(doubles)) << bad << " of " << size;
+      }
+      value = kTiny;
+    }
   }
 }
 
