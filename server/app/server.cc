@@ -31,6 +31,9 @@ constexpr size_t kMaxQueuedDiskCalls = 256;
 constexpr size_t kMaxQueuedPredictions = 1024;
 // Calls that are still there after draining get this long before they are cancelled.
 constexpr absl::Duration kLastCalls = absl::Seconds(1);
+// Callers whose streams were ended get this long to hear it and to send no more. TCP drops the last
+// words of a connection that is closed with requests unread: acknowledgements, and why it ended.
+constexpr absl::Duration kLastWords = absl::Milliseconds(100);
 
 constexpr int kMaxStreamsPerConnection = 1000;
 constexpr int kKeepaliveMs = 60'000;
@@ -202,6 +205,9 @@ void Server::Stop() {
   if (p.registry != nullptr) {
     if (p.grpc != nullptr) p.registry->Drain(p.options.shutdown_grace);
     p.registry->Stop();
+  }
+  if (p.grpc != nullptr && (p.updates->DrainedStreams() || p.predictions->DrainedStreams())) {
+    absl::SleepFor(kLastWords);
   }
   if (p.grpc != nullptr) p.grpc->Shutdown(absl::ToChronoTime(absl::Now() + kLastCalls));
   if (p.disk != nullptr) p.disk->Shutdown();

@@ -14,7 +14,8 @@ namespace kernelstream::server {
 //   start: open the store -> list the models and load them in the background -> listen -> port file
 //   stop:  health NOT_SERVING -> streams end, new rows are refused -> what was taken in is learned,
 //   up to shutdown_grace
-//          -> a checkpoint per model -> calls in flight end -> listeners and store close
+//          -> a checkpoint per model -> callers of ended streams hear of it -> calls in flight end
+//          -> listeners and store close
 class Server {
  public:
   // `options`: checked. FAILED_PRECONDITION: the data directory is in use, or cannot be used.

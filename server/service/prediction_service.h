@@ -24,6 +24,8 @@ class PredictionServiceImpl final : public prediction_service_internal::Base {
   // StreamPredict calls read no further, and end with UNAVAILABLE once everything they took in is
   // answered. So do new ones.
   void BeginDrain() { streams_.Drain(); }
+  // Whether a stream was ended by it.
+  bool DrainedStreams() const { return streams_.drained_any(); }
 
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* call,
                                     const grpc::ByteBuffer* request,

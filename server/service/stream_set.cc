@@ -19,6 +19,7 @@ void StreamSet::Add(const std::shared_ptr<DrainableStream>& stream) {
     absl::MutexLock lock(&mutex_);
     streams_.emplace(stream.get(), stream);
     draining = draining_;
+    drained_any_ = drained_any_ || draining;
   }
   if (draining) stream->Drain();
 }
@@ -33,11 +34,17 @@ void StreamSet::Drain() {
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
+    drained_any_ = drained_any_ || !streams_.empty();
     for (const auto& [key, weak] : streams_) {
       if (auto stream = weak.lock()) open.push_back(std::move(stream));
     }
   }
   for (const auto& stream : open) stream->Drain();
+}
+
+bool StreamSet::drained_any() const {
+  absl::MutexLock lock(&mutex_);
+  return drained_any_;
 }
 
 }  // namespace kernelstream::server

@@ -30,10 +30,13 @@ class StreamSet {
   void Remove(const DrainableStream* stream);
   // Drains all streams, also those added later.
   void Drain();
+  // Whether a stream was ended by it.
+  bool drained_any() const;
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool drained_any_ ABSL_GUARDED_BY(mutex_) = false;
   std::unordered_map<const DrainableStream*, std::weak_ptr<DrainableStream>> streams_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -21,6 +21,8 @@ class UpdateServiceImpl final : public update_service_internal::Base {
   // Streams read no further, and end with UNAVAILABLE once everything they took in is acknowledged.
   // So do new ones.
   void BeginDrain() { streams_.Drain(); }
+  // Whether a stream was ended by it.
+  bool DrainedStreams() const { return streams_.drained_any(); }
 
   grpc::ServerUnaryReactor* Update(grpc::CallbackServerContext* call,
                                    const grpc::ByteBuffer* request,
