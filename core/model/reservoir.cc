@@ -1,50 +1,55 @@
 #include "core/model/reservoir.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/base/philox.h"
 
 namespace kernelstream {
 
-void AddRecent(const SampleBatch& from, size_t i, RecentRowsState& recent) {
-  if (recent.current.size() >= kRecentRows) {
-    std::swap(recent.previous, recent.current);
-    recent.current.Clear();
+void RecentRows::Restore(const RecentRowsState& state) {
+  Clear();
+  const size_t current = std::min(state.current.size(), kRecentRows);
+  const size_t previous = std::min(state.previous.size(), kRecentRows - current);
+  for (size_t i = state.previous.size() - previous; i < state.previous.size(); ++i) {
+    rows_.AppendRow(state.previous, i);
   }
-  recent.current.AppendRow(from, i);
+  for (size_t i = state.current.size() - current; i < state.current.size(); ++i) {
+    rows_.AppendRow(state.current, i);
+  }
 }
 
-SampleBatch LastRows(const RecentRowsState& recent, size_t count) {
-  SampleBatch rows;
-  const size_t from_current = std::min(count, recent.current.size());
-  const size_t from_previous = std::min(count - from_current, recent.previous.size());
-  for (size_t i = recent.previous.size() - from_previous; i < recent.previous.size(); ++i) {
-    rows.AppendRow(recent.previous, i);
+RecentRowsState RecentRows::Save() const { return {.previous = {}, .current = Last(kRecentRows)}; }
+
+void RecentRows::Add(const SampleBatch& from, size_t i) {
+  if (rows_.size() < kRecentRows) return rows_.AppendRow(from, i);
+  rows_.ReplaceRow(oldest_, from, i);
+  oldest_ = (oldest_ + 1) % kRecentRows;
+}
+
+SampleBatch RecentRows::Last(size_t count) const {
+  SampleBatch last;
+  const size_t size = rows_.size();
+  for (size_t i = size - std::min(count, size); i < size; ++i) {
+    last.AppendRow(rows_, (oldest_ + i) % size);
   }
-  for (size_t i = recent.current.size() - from_current; i < recent.current.size(); ++i) {
-    rows.AppendRow(recent.current, i);
-  }
-  return rows;
+  return last;
+}
+
+void RecentRows::Clear() {
+  rows_.Clear();
+  oldest_ = 0;
 }
 
 void Reservoir::Restore(const ReservoirState& state) {
   rows_ = state.rows;
-  slots_.resize(rows_.size());
-  std::iota(slots_.begin(), slots_.end(), size_t{0});
   seen_ = state.seen;
   draws_ = state.draws;
   flushes_ = state.flushes;
 }
 
 ReservoirState Reservoir::Save() const {
-  ReservoirState state;
-  for (const size_t slot : slots_) state.rows.AppendRow(rows_, slot);
-  state.seen = seen_;
-  state.draws = draws_;
-  state.flushes = flushes_;
-  return state;
+  return {.rows = rows_, .seen = seen_, .draws = draws_, .flushes = flushes_};
 }
 
 uint64_t Reservoir::Random(uint64_t n) {
@@ -56,29 +61,18 @@ uint64_t Reservoir::Random(uint64_t n) {
 
 void Reservoir::Offer(const SampleBatch& from, size_t i) {
   ++seen_;
-  if (slots_.size() < capacity_) {
-    slots_.push_back(rows_.size());
-    rows_.AppendRow(from, i);
-    return;
-  }
+  if (rows_.size() < capacity_) return rows_.AppendRow(from, i);
   const uint64_t place = Random(seen_);
-  if (place >= capacity_) return;
-  slots_[place] = rows_.size();
-  rows_.AppendRow(from, i);
-  if (rows_.size() >= 2 * capacity_) {  // drop what fell out
-    ReservoirState kept = Save();
-    Restore(kept);
-  }
+  if (place < capacity_) rows_.ReplaceRow(place, from, i);
 }
 
 void Reservoir::Draw(size_t count, SampleBatch& out) {
-  if (slots_.empty()) return;
-  for (size_t k = 0; k < count; ++k) out.AppendRow(rows_, slots_[Random(slots_.size())]);
+  if (rows_.empty()) return;
+  for (size_t k = 0; k < count; ++k) out.AppendRow(rows_, Random(rows_.size()));
 }
 
 void Reservoir::Flush() {
   rows_.Clear();
-  slots_.clear();
   seen_ = 0;
   ++flushes_;
 }

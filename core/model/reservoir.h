@@ -10,16 +10,27 @@
 
 namespace kernelstream {
 
-// Rows that a half of RecentRowsState holds: at least the last this many rows are kept, at most
-// twice as many.
 inline constexpr size_t kRecentRows = 8192;
 // Rows held out of an ordered stream.
 inline constexpr size_t kHeldOutRows = 1024;
 
-// Adds row i of `from`.
-void AddRecent(const SampleBatch& from, size_t i, RecentRowsState& recent);
-// The last min(count, kept) rows, oldest first.
-SampleBatch LastRows(const RecentRowsState& recent, size_t count);
+// Thread-compatible. The last kRecentRows rows.
+class RecentRows {
+ public:
+  // Takes saved ones over.
+  void Restore(const RecentRowsState& state);
+  RecentRowsState Save() const;
+
+  // Adds row i of `from`.
+  void Add(const SampleBatch& from, size_t i);
+  // The last min(count, kept) rows, oldest first.
+  SampleBatch Last(size_t count) const;
+  void Clear();
+
+ private:
+  SampleBatch rows_;
+  size_t oldest_ = 0;  // once all kRecentRows are there
+};
 
 // Thread-compatible. A uniform sample of at most `capacity` of the rows offered (Vitter 1985,
 // algorithm R), with random numbers that follow from the seed and the counts alone.
@@ -36,7 +47,7 @@ class Reservoir {
   // Forgets all rows.
   void Flush();
 
-  size_t size() const { return slots_.size(); }
+  size_t size() const { return rows_.size(); }
   uint64_t seen() const { return seen_; }
   uint64_t flushes() const { return flushes_; }
 
@@ -46,8 +57,7 @@ class Reservoir {
 
   uint64_t seed_;
   size_t capacity_;
-  SampleBatch rows_;           // the sample and what fell out of it lately
-  std::vector<size_t> slots_;  // rows of rows_ that are in the sample
+  SampleBatch rows_;
   uint64_t seen_ = 0, draws_ = 0, flushes_ = 0;
 };
 

@@ -1,50 +1,92 @@
 #include "core/model/sample_batch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <utility>
 
 namespace kernelstream {
+namespace {
+
+// Drops the `count` elements from `begin` on if they are the last ones. Returns how many bytes stay
+// without use.
+template <typename Array>
+size_t Drop(Array& array, size_t begin, size_t count) {
+  if (begin + count != array.size()) return count * sizeof(array[0]);
+  array.resize(begin);
+  return 0;
+}
+
+}  // namespace
 
 SampleBatch SampleBatch::ViewOf(std::span<const float> values, size_t dimension) {
   SampleBatch batch;
-  const size_t rows = values.size() / dimension;
-  batch.rows_.reserve(rows);
-  for (size_t i = 0; i < rows; ++i) {
-    batch.AddRow(dimension);
-    batch.rows_.back().values_begin = i * dimension;
-  }
+  batch.size_ = values.size() / dimension;
+  batch.dimension_ = dimension;
   batch.viewed_ = values.data();
   return batch;
 }
 
 void SampleBatch::Reserve(size_t rows, size_t values) {
-  rows_.reserve(rows_.size() + rows);
   values_.reserve(values_.size() + values);
+  expected_rows_ = size_ + rows;
 }
 
 void SampleBatch::Clear() {
-  rows_.clear();
+  size_ = expected_rows_ = 0;
+  places_.clear();
   values_.clear();
   viewed_ = nullptr;
   indices_.clear();
+  weights_.clear();
+  kinds_.clear();
+  numbers_.clear();
+  target_sizes_.clear();
   labels_.clear();
   target_values_.clear();
+  unused_bytes_ = 0;
+}
+
+SampleBatch::Place SampleBatch::place(size_t i) const {
+  if (!places_.empty()) return places_[i];
+  return {.values_begin = i * dimension_,
+          .indices_begin = 0,
+          .count = static_cast<uint32_t>(dimension_),
+          .sparse = false,
+          .named = false};
+}
+
+void SampleBatch::AddPlaces() {
+  if (!places_.empty()) return;
+  std::vector<Place> places(size_);
+  for (size_t i = 0; i < size_; ++i) places[i] = place(i);
+  places_ = std::move(places);
 }
 
 void SampleBatch::AddRow(size_t num_values) {
   assert(viewed_ == nullptr);
-  Row row{};
-  row.values_begin = values_.size();
-  row.values_count = num_values;
-  row.indices_begin = indices_.size();
-  row.weight = 1.0f;
-  rows_.push_back(row);
+  if (size_ == 0) dimension_ = num_values;
+  if (num_values != dimension_) AddPlaces();
+  if (!places_.empty()) {
+    places_.push_back({.values_begin = values_.size(),
+                       .indices_begin = indices_.size(),
+                       .count = static_cast<uint32_t>(num_values),
+                       .sparse = false,
+                       .named = false});
+  }
+  if (!weights_.empty()) weights_.push_back(1.0f);
+  if (!kinds_.empty()) {
+    kinds_.push_back(TargetKind::kNone);
+    numbers_.push_back(0);
+  }
+  if (!target_sizes_.empty()) target_sizes_.push_back(0);
+  ++size_;
 }
 
 float* SampleBatch::AddDense(size_t num_values) {
   AddRow(num_values);
   values_.resize(values_.size() + num_values);
-  return values_.data() + rows_.back().values_begin;
+  return values_.data() + values_.size() - num_values;
 }
 
 void SampleBatch::AddDense(std::span<const float> values) {
@@ -52,123 +94,180 @@ void SampleBatch::AddDense(std::span<const float> values) {
   values_.insert(values_.end(), values.begin(), values.end());
 }
 
+void SampleBatch::MakeLastSparse(std::span<const uint64_t> indices, bool named) {
+  AddPlaces();
+  Place& last = places_.back();
+  last.sparse = true;
+  last.named = named;
+  last.indices_begin = indices_.size();
+  indices_.insert(indices_.end(), indices.begin(), indices.end());
+}
+
 void SampleBatch::AddSparse(std::span<const uint64_t> indices, std::span<const float> values) {
   AddDense(values);
-  indices_.insert(indices_.end(), indices.begin(), indices.end());
-  rows_.back().sparse = true;
+  MakeLastSparse(indices, false);
 }
 
 void SampleBatch::AddNamed(std::span<const uint64_t> indices, std::span<const float> values) {
-  AddSparse(indices, values);
-  rows_.back().named = true;
+  AddDense(values);
+  MakeLastSparse(indices, true);
 }
 
-SampleBatch::Row& SampleBatch::WithoutTarget() {
-  Row& row = rows_.back();
-  if (row.kind == TargetKind::kLabel) labels_.resize(row.target_begin);
-  if (row.kind == TargetKind::kVector) target_values_.resize(row.target_begin);
-  row.kind = TargetKind::kNone;
-  row.target = 0;
-  return row;
-}
-
-void SampleBatch::SetTarget(double value) {
-  Row& row = WithoutTarget();
-  row.kind = TargetKind::kValue;
-  row.target = value;
-}
-
-void SampleBatch::SetLabel(absl::string_view label) {
-  Row& row = WithoutTarget();
-  row.kind = TargetKind::kLabel;
-  row.target_begin = labels_.size();
-  row.target_size = static_cast<uint32_t>(label.size());
-  labels_.append(label.data(), label.size());
-}
-
-void SampleBatch::SetTargets(std::span<const double> values) {
-  Row& row = WithoutTarget();
-  row.kind = TargetKind::kVector;
-  row.target_begin = target_values_.size();
-  row.target_size = static_cast<uint32_t>(values.size());
-  target_values_.insert(target_values_.end(), values.begin(), values.end());
-}
-
-void SampleBatch::SetPopulation(Population population) {
-  Row& row = WithoutTarget();
-  row.kind = TargetKind::kPopulation;
-  row.population = population;
-}
-
-void SampleBatch::SetWeight(float weight) { rows_.back().weight = weight; }
-
-void SampleBatch::AppendRow(const SampleBatch& from, size_t i) {
-  const RowView source = from.row(i);
-  if (source.sparse) {
-    AddSparse(source.indices, source.values);
-    rows_.back().named = source.named;
-  } else {
-    AddDense(source.values);
+void SampleBatch::RemoveTarget(size_t i) {
+  if (kinds_.empty()) return;
+  if (kinds_[i] == TargetKind::kLabel) {
+    unused_bytes_ += Drop(labels_, numbers_[i], target_sizes_[i]);
+  } else if (kinds_[i] == TargetKind::kVector) {
+    unused_bytes_ += Drop(target_values_, numbers_[i], target_sizes_[i]);
   }
-  const TargetView target = from.target(i);
+  kinds_[i] = TargetKind::kNone;
+}
+
+void SampleBatch::SetTarget(size_t i, const TargetView& target) {
+  RemoveTarget(i);
+  if (target.kind == TargetKind::kNone) return;
+  if (kinds_.empty()) {
+    kinds_.reserve(expected_rows_);
+    numbers_.reserve(expected_rows_);
+    kinds_.resize(size_, TargetKind::kNone);
+    numbers_.resize(size_);
+  }
+  kinds_[i] = target.kind;
   switch (target.kind) {
     case TargetKind::kNone:
       break;
     case TargetKind::kValue:
-      SetTarget(target.value);
+      numbers_[i] = std::bit_cast<uint64_t>(target.value);
       break;
     case TargetKind::kLabel:
-      SetLabel(target.label);
+      target_sizes_.resize(size_);
+      numbers_[i] = labels_.size();
+      target_sizes_[i] = static_cast<uint32_t>(target.label.size());
+      labels_.append(target.label.data(), target.label.size());
       break;
     case TargetKind::kVector:
-      SetTargets(target.values);
+      target_sizes_.resize(size_);
+      numbers_[i] = target_values_.size();
+      target_sizes_[i] = static_cast<uint32_t>(target.values.size());
+      target_values_.insert(target_values_.end(), target.values.begin(), target.values.end());
       break;
     case TargetKind::kPopulation:
-      SetPopulation(target.population);
+      numbers_[i] = static_cast<uint64_t>(target.population);
       break;
   }
+}
+
+void SampleBatch::SetTarget(double value) { SetTarget(size_ - 1, TargetView::Number(value)); }
+
+void SampleBatch::SetLabel(absl::string_view label) {
+  SetTarget(size_ - 1, TargetView::Label(label));
+}
+
+void SampleBatch::SetTargets(std::span<const double> values) {
+  SetTarget(size_ - 1, TargetView::Vector(values));
+}
+
+void SampleBatch::SetPopulation(Population population) {
+  SetTarget(size_ - 1, TargetView::Of(population));
+}
+
+void SampleBatch::SetWeight(float weight) {
+  if (weights_.empty() && weight == 1) return;
+  weights_.resize(size_, 1.0f);
+  weights_.back() = weight;
+}
+
+void SampleBatch::AppendRow(const SampleBatch& from, size_t i) {
+  const RowView source = from.row(i);
+  AddDense(source.values);
+  if (source.sparse) MakeLastSparse(source.indices, source.named);
+  SetTarget(size_ - 1, from.target(i));
   SetWeight(from.weight(i));
+}
+
+void SampleBatch::ReplaceRow(size_t at, const SampleBatch& from, size_t i) {
+  assert(viewed_ == nullptr);
+  const RowView source = from.row(i);
+  const Place old = place(at);
+  if (source.values.size() == old.count && source.sparse == old.sparse) {
+    std::copy(source.values.begin(), source.values.end(), values_.data() + old.values_begin);
+    std::copy(source.indices.begin(), source.indices.end(), indices_.data() + old.indices_begin);
+    if (source.named != old.named) places_[at].named = source.named;
+  } else {
+    AddPlaces();
+    unused_bytes_ += Drop(values_, old.values_begin, old.count);
+    if (old.sparse) unused_bytes_ += Drop(indices_, old.indices_begin, old.count);
+    places_[at] = {.values_begin = values_.size(),
+                   .indices_begin = indices_.size(),
+                   .count = static_cast<uint32_t>(source.values.size()),
+                   .sparse = source.sparse,
+                   .named = source.named};
+    values_.insert(values_.end(), source.values.begin(), source.values.end());
+    indices_.insert(indices_.end(), source.indices.begin(), source.indices.end());
+  }
+  SetTarget(at, from.target(i));
+  const float weight = from.weight(i);
+  if (weight != this->weight(at)) {
+    weights_.resize(size_, 1.0f);
+    weights_[at] = weight;
+  }
+  if (2 * unused_bytes_ > bytes()) Compact();
+}
+
+void SampleBatch::Compact() {
+  SampleBatch fresh;
+  for (size_t i = 0; i < size_; ++i) fresh.AppendRow(*this, i);
+  *this = std::move(fresh);
 }
 
 void SampleBatch::RemoveLast() {
   assert(viewed_ == nullptr);
-  const Row& row = WithoutTarget();
-  values_.resize(row.values_begin);
-  indices_.resize(row.indices_begin);
-  rows_.pop_back();
+  RemoveTarget(size_ - 1);
+  const Place last = place(size_ - 1);
+  unused_bytes_ += Drop(values_, last.values_begin, last.count);
+  if (last.sparse) unused_bytes_ += Drop(indices_, last.indices_begin, last.count);
+  --size_;
+  if (!places_.empty()) places_.pop_back();
+  if (!weights_.empty()) weights_.pop_back();
+  if (!kinds_.empty()) {
+    kinds_.pop_back();
+    numbers_.pop_back();
+  }
+  if (!target_sizes_.empty()) target_sizes_.pop_back();
 }
 
 RowView SampleBatch::row(size_t i) const {
-  const Row& row = rows_[i];
+  const Place at = place(i);
   RowView view;
-  view.sparse = row.sparse;
-  view.named = row.named;
-  view.values = {values() + row.values_begin, row.values_count};
-  if (row.sparse) view.indices = {indices_.data() + row.indices_begin, row.values_count};
+  view.sparse = at.sparse;
+  view.named = at.named;
+  view.values = {values() + at.values_begin, at.count};
+  if (at.sparse) view.indices = {indices_.data() + at.indices_begin, at.count};
   return view;
 }
 
 TargetView SampleBatch::target(size_t i) const {
-  const Row& row = rows_[i];
-  switch (row.kind) {
+  if (kinds_.empty()) return {};
+  switch (kinds_[i]) {
     case TargetKind::kNone:
       break;
     case TargetKind::kValue:
-      return TargetView::Number(row.target);
+      return TargetView::Number(std::bit_cast<double>(numbers_[i]));
     case TargetKind::kLabel:
-      return TargetView::Label(
-          absl::string_view(labels_).substr(row.target_begin, row.target_size));
+      return TargetView::Label(absl::string_view(labels_).substr(numbers_[i], target_sizes_[i]));
     case TargetKind::kVector:
-      return TargetView::Vector({target_values_.data() + row.target_begin, row.target_size});
+      return TargetView::Vector({target_values_.data() + numbers_[i], target_sizes_[i]});
     case TargetKind::kPopulation:
-      return TargetView::Of(row.population);
+      return TargetView::Of(static_cast<Population>(numbers_[i]));
   }
   return {};
 }
 
 size_t SampleBatch::bytes() const {
-  return rows_.size() * sizeof(Row) + values_.size() * sizeof(float) +
-         indices_.size() * sizeof(uint64_t) + labels_.size() +
+  return places_.size() * sizeof(Place) + values_.size() * sizeof(float) +
+         indices_.size() * sizeof(uint64_t) + weights_.size() * sizeof(float) +
+         kinds_.size() * (sizeof(TargetKind) + sizeof(uint64_t)) +
+         target_sizes_.size() * sizeof(uint32_t) + labels_.size() +
          target_values_.size() * sizeof(double);
 }
 

@@ -57,7 +57,8 @@ struct TargetView {
 };
 
 // Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few
-// flat arrays: no allocation per row.
+// flat arrays: no allocation per row. An array is there only once a row needs it: dense rows of one
+// size with numbers as targets take their values and 9 bytes.
 class SampleBatch {
  public:
   // Dense rows of `dimension` values each, 1 or more, that stay where they are and must outlive the
@@ -65,8 +66,8 @@ class SampleBatch {
   // one like others. values: [rows, dimension].
   static SampleBatch ViewOf(std::span<const float> values, size_t dimension);
 
-  size_t size() const { return rows_.size(); }
-  bool empty() const { return rows_.empty(); }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
   void Clear();
   // Room for so many more rows, with so many values in all.
   void Reserve(size_t rows, size_t values);
@@ -86,39 +87,54 @@ class SampleBatch {
   void SetWeight(float weight);
   // Copies row i of another batch to the end of this one.
   void AppendRow(const SampleBatch& from, size_t i);
+  // Copies row i of another batch to where row `at` is. Takes no more memory if the two are dense
+  // and as large, and at most twice the memory of the rows however often it is done.
+  void ReplaceRow(size_t at, const SampleBatch& from, size_t i);
   // Drops the row added last.
   void RemoveLast();
 
   RowView row(size_t i) const;
   TargetView target(size_t i) const;
-  float weight(size_t i) const { return rows_[i].weight; }
+  float weight(size_t i) const { return weights_.empty() ? 1.0f : weights_[i]; }
   // Memory held by rows, roughly.
   size_t bytes() const;
 
  private:
-  struct Row {
-    size_t values_begin, values_count;
-    size_t indices_begin;
-    double target;
-    size_t target_begin;   // of a label in labels_, of a vector in target_values_
-    uint32_t target_size;  // likewise
-    float weight;
+  // Where a row's inputs are.
+  struct Place {
+    size_t values_begin, indices_begin;
+    uint32_t count;
     bool sparse, named;
-    TargetKind kind;
-    Population population;
   };
-  // Where values_begin counts from.
-  const float* values() const { return viewed_ != nullptr ? viewed_ : values_.data(); }
-  void AddRow(size_t num_values);
-  // Takes the last row's target away.
-  Row& WithoutTarget();
 
-  std::vector<Row> rows_;
+  // Where Place::values_begin counts from.
+  const float* values() const { return viewed_ != nullptr ? viewed_ : values_.data(); }
+  Place place(size_t i) const;
+  // Adds a row of dense values, which the caller has to add.
+  void AddRow(size_t num_values);
+  void AddPlaces();
+  void MakeLastSparse(std::span<const uint64_t> indices, bool named);
+  void SetTarget(size_t i, const TargetView& target);
+  void RemoveTarget(size_t i);
+  // Copies the rows to new memory, without what none of them has any more.
+  void Compact();
+
+  size_t size_ = 0;
+  size_t expected_rows_ = 0;   // Reserve
+  size_t dimension_ = 0;       // of all rows, while places_ is empty
+  std::vector<Place> places_;  // empty: all rows are dense, of one size, one after the other
   std::vector<float> values_;
   const float* viewed_ = nullptr;
   std::vector<uint64_t> indices_;
+  std::vector<float> weights_;  // empty: all 1
+  // Of targets; empty: there are none. A number's bits, a population, or where a label or vector
+  // begins.
+  std::vector<TargetKind> kinds_;
+  std::vector<uint64_t> numbers_;
+  std::vector<uint32_t> target_sizes_;  // of labels and vectors; empty: there are none
   std::string labels_;
   std::vector<double> target_values_;
+  size_t unused_bytes_ = 0;  // of values, indices, labels and vectors that no row has any more
 };
 
 }  // namespace kernelstream

@@ -96,6 +96,7 @@ Trainer::Impl::Impl(const ModelConfig& config, TrainerState state, const Options
       state_(std::move(state)),
       reservoir_(*config.seed, config.replay.reservoir_rows),
       held_out_(~*config.seed, kHeldOutRows) {
+  recent_.Restore(std::exchange(state_.recent, {}));
   reservoir_.Restore(std::exchange(state_.reservoir, {}));
   held_out_.Restore(std::exchange(state_.held_out, {}));
 }
@@ -107,6 +108,7 @@ bool Trainer::Impl::keeps_recent() const {
 
 TrainerState Trainer::Impl::Save() const {
   TrainerState state = state_;
+  state.recent = recent_.Save();
   state.reservoir = reservoir_.Save();
   state.held_out = held_out_.Save();
   if (variance_ != nullptr) state.variance = variance_->state();
@@ -430,7 +432,7 @@ const Trainer::Impl* Trainer::Impl::Provisional() const {
 double Trainer::Impl::NoveltyThresholdOf(const Snapshot& snapshot) const {
   // The threshold that learning moves follows scores that grow; what is served has one value for
   // these very coefficients.
-  const SampleBatch rows = LastRows(state_.recent, kThresholdRows);
+  const SampleBatch rows = recent_.Last(kThresholdRows);
   if (rows.empty()) return snapshot.threshold();
   std::vector<double> scores(rows.size());
   snapshot.Score(rows, *options_.executor, scores.data());

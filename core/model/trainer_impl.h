@@ -286,6 +286,7 @@ class Trainer::Impl {
   const ModelConfig config_;
   const Options options_;
   TrainerState state_;
+  RecentRows recent_;
   Reservoir reservoir_, held_out_;
   std::shared_ptr<const Loss> loss_;
   std::shared_ptr<const LabelTable> table_;

@@ -232,7 +232,7 @@ void Trainer::Impl::FitMemory() {
 }
 
 SampleBatch Trainer::Impl::RowsLikeThoseToCome(size_t count) {
-  if (!is_ordered()) return LastRows(state_.recent, count);
+  if (!is_ordered()) return recent_.Last(count);
   SampleBatch rows;
   reservoir_.Draw(std::min(count, reservoir_.size()), rows);
   return rows;

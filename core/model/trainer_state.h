@@ -63,7 +63,8 @@ struct GenerationState {
   uint64_t first_row = 0;      // rows_learned when it was made
 };
 
-// The last rows, in two halves: when `current` is full it becomes `previous`.
+// The last rows, oldest first; `previous` come before `current`, and are there only in checkpoints
+// of versions before 2026-12.
 struct RecentRowsState {
   SampleBatch previous, current;
 };

@@ -205,7 +205,7 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
       batch, first, count, Rows::kNew, [](const CandidateState&) { return true; }, work);
   if (loss_->task() == Task::kNovelty) {
     for (size_t i = first; i < first + count; ++i) {
-      if (IsHeldOut(i - first)) AddRecent(batch, i, state_.recent);
+      if (IsHeldOut(i - first)) recent_.Add(batch, i);
     }
     state_.learned_since_warm += count;
     return;
@@ -221,7 +221,7 @@ void Trainer::Impl::Learn(const SampleBatch& batch, size_t first, size_t count) 
     ForgetBeforeDrift();
   }
   for (const size_t i : work.rows) {
-    if (keeps_recent()) AddRecent(batch, i, state_.recent);
+    if (keeps_recent()) recent_.Add(batch, i);
     if (replays()) reservoir_.Offer(batch, i);
   }
   state_.learned_since_warm += work.rows.size();
@@ -373,7 +373,7 @@ void Trainer::Impl::NoteServed(const Work& work) {
 
 void Trainer::Impl::ForgetBeforeDrift() {
   reservoir_.Flush();
-  state_.recent = {};
+  recent_.Clear();
   if (variance_ != nullptr) variance_->DiscountMeanErrors(kOldLossesAfterDrift);
   for (CandidateState& c : state_.candidates) {
     // Who does well from now on is what counts.

@@ -67,7 +67,7 @@ void Trainer::Impl::ChooseVarianceKernel(bool event) {
   if (old_generation != served.generation) {
     KeepCandidates([](const CandidateState&) { return true; });  // drops a stream nobody needs now
   }
-  const SampleBatch rows = LastRows(state_.recent, kRecentRows);
+  const SampleBatch rows = recent_.Last(kRecentRows);
   for (size_t i = 0; i < rows.size(); i += BlockRows()) {
     Work work;
     TakeTargets(rows, i, std::min(BlockRows(), rows.size() - i), Rows::kKnown, work);

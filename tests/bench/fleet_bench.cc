@@ -161,7 +161,7 @@ int RunBench(int count) {
     Fleet fleet(options);
     MeasureMemory("one learner, no replay", support::OneLearner(8192, 1), 4096, 200, fleet);
     MeasureMemory("nothing but the loss", Defaults(), 4096, 40, fleet);
-    MeasureMemory("nothing but the loss", Defaults(), 20000, 12, fleet);
+    MeasureMemory("nothing but the loss", Defaults(), 20000, 30, fleet);
     fleet.server->Stop();
   }
   std::filesystem::remove_all(folder);

@@ -1,9 +1,14 @@
-// Rows at the door: what is taken, what is refused and with which words; labels, scales, batches.
+// Rows at the door: what is taken, what is refused and with which words; labels, scales, batches, and
+// rows that are kept.
+// rows that are kept.
 #include <limits>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/field_error.h"
 #include "core/model/label_table.h"
+#include "core/model/reservoir.h"
 #include "core/model/row_rules.h"
 #include "core/model/scaling.h"
 #include "core/model/text.h"
@@ -350,7 +355,7 @@ TEST(SampleBatch, KeepsEveryKindOfTarget) {
   rows.SetPopulation(Population::kDenominator);
   EXPECT_EQ(rows.target(4).population, Population::kDenominator);
   const size_t before = rows.bytes();
-  rows.SetTargets(two);
+  for (int i = 0; i < 3; ++i) rows.SetTargets(two);
   EXPECT_EQ(rows.bytes(), before + 2 * sizeof(double));
 
   SampleBatch copy;
@@ -371,6 +376,182 @@ TEST(SampleBatch, KeepsEveryKindOfTarget) {
   EXPECT_EQ(copy.target(3).kind, TargetKind::kVector);
   EXPECT_TRUE(copy.target(3).values.empty());
   EXPECT_EQ(copy.target(4).values[0], 1.5);
+}
+
+// All of a row, for comparing.
+std::string Dump(const SampleBatch& rows, size_t i) {
+  const RowView row = rows.row(i);
+  const TargetView target = rows.target(i);
+  return absl::StrCat(row.sparse, row.named, "|", absl::StrJoin(row.values, " "), "|",
+                      absl::StrJoin(row.indices, " "), "|", static_cast<int>(target.kind), "|",
+                      target.value, "|", target.label, "|", absl::StrJoin(target.values, " "), "|",
+                      static_cast<int>(target.population), "|", rows.weight(i));
+}
+
+// Dense rows of one size with numbers, until `mixed`: then anything.
+void AddRandomRow(Random& random, bool mixed, SampleBatch& rows) {
+  const auto below = [&random](int n) { return static_cast<int>(random.Uniform() * n); };
+  const size_t count = mixed ? 1 + static_cast<size_t>(below(5)) : 3;
+  std::vector<float> values;
+  std::vector<uint64_t> indices;
+  for (size_t j = 0; j < count; ++j) {
+    values.push_back(static_cast<float>(random.Uniform()));
+    indices.push_back(10 * j + static_cast<uint64_t>(below(10)));
+  }
+  const int form = mixed ? below(3) : 0;
+  if (form == 0) rows.AddDense(values);
+  if (form == 1) rows.AddSparse(indices, values);
+  if (form == 2) rows.AddNamed(indices, values);
+  const int kind = mixed ? below(5) : 1;
+  if (kind == 1) rows.SetTarget(random.Uniform());
+  if (kind == 2) rows.SetLabel(std::string(static_cast<size_t>(below(20)), 'a'));
+  if (kind == 3) rows.SetTargets(std::vector<double>(count, random.Uniform()));
+  if (kind == 4) rows.SetPopulation(Population::kDenominator);
+  if (mixed && below(2) == 0) rows.SetWeight(static_cast<float>(random.Uniform()));
+}
+
+// Against a plain list of rows: whatever is added, replaced and dropped, and from whichever row on
+// the rows differ in form.
+TEST(SampleBatch, IsAListOfRows) {
+  constexpr int kChanges = 400;
+  Random random(7);
+  for (const int mixed_from : {0, 1, 2, 50, kChanges}) {
+    SampleBatch rows;
+    std::vector<std::string> expected;
+    for (int i = 0; i < kChanges; ++i) {
+      SampleBatch one;
+      AddRandomRow(random, i >= mixed_from, one);
+      const double change = random.Uniform();
+      if (change < 0.4 || rows.empty()) {
+        rows.AppendRow(one, 0);
+        expected.push_back(Dump(one, 0));
+      } else if (change < 0.8) {
+        const size_t at = static_cast<size_t>(random.Uniform() * static_cast<double>(rows.size()));
+        rows.ReplaceRow(at, one, 0);
+        expected[at] = Dump(one, 0);
+      } else if (change < 0.95) {
+        rows.RemoveLast();
+        expected.pop_back();
+      } else if (change < 0.96) {
+        rows.Clear();
+        expected.clear();
+      } else {
+        SampleBatch copy = rows;
+        std::swap(copy, rows);
+      }
+      ASSERT_EQ(rows.size(), expected.size());
+      for (size_t k = 0; k < expected.size(); ++k) ASSERT_EQ(Dump(rows, k), expected[k]) << k;
+    }
+  }
+}
+
+TEST(SampleBatch, TakesNoMoreMemoryThanRowsNeed) {
+  const std::vector<float> values(8, 1.0f);
+  SampleBatch rows, one;
+  for (int i = 0; i < 1000; ++i) {
+    rows.AddDense(values);
+    rows.SetTarget(i);
+  }
+  EXPECT_EQ(rows.bytes(), 1000 * (8 * sizeof(float) + 9));
+  one.AddDense(values);
+  one.SetTarget(-1);
+  for (size_t i = 0; i < 5000; ++i) rows.ReplaceRow(i % 1000, one, 0);
+  EXPECT_EQ(rows.bytes(), 1000 * (8 * sizeof(float) + 9));
+
+  // Of several sizes: at most twice.
+  SampleBatch sparse, longest;
+  const std::vector<uint64_t> indices = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (int i = 0; i < 100; ++i) {
+    longest.AddSparse(indices, values);
+    longest.SetLabel(std::string(30, 'x'));
+  }
+  sparse = longest;
+  Random random(3);
+  for (int i = 0; i < 5000; ++i) {
+    const size_t count = static_cast<size_t>(random.Uniform() * 9);
+    SampleBatch row;
+    row.AddSparse({indices.data(), count}, {values.data(), count});
+    row.SetLabel(std::string(static_cast<size_t>(random.Uniform() * 30), 'x'));
+    sparse.ReplaceRow(static_cast<size_t>(i % 100), row, 0);
+    EXPECT_LE(sparse.bytes(), 2 * longest.bytes());
+  }
+}
+
+SampleBatch Numbered(size_t first, size_t end) {
+  SampleBatch rows;
+  for (size_t i = first; i < end; ++i) {
+    rows.AddDense(std::vector<float>{static_cast<float>(i)});
+    rows.SetTarget(static_cast<double>(i));
+  }
+  return rows;
+}
+
+void ExpectNumbers(const SampleBatch& rows, size_t first, size_t end) {
+  ASSERT_EQ(rows.size(), end - first);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(rows.target(i).value, static_cast<double>(first + i));
+    ASSERT_EQ(rows.row(i).values[0], static_cast<float>(first + i));
+  }
+}
+
+TEST(RecentRows, AreTheLastOnesOldestFirst) {
+  const SampleBatch all = Numbered(0, 3 * kRecentRows);
+  RecentRows recent, restored;
+  size_t added = 0;
+  for (const size_t end : {size_t{10}, kRecentRows, kRecentRows + 1, 2 * kRecentRows + 100}) {
+    for (; added < end; ++added) {
+      recent.Add(all, added);
+      restored.Add(all, added);
+    }
+    ExpectNumbers(recent.Last(7), end - 7, end);
+    ExpectNumbers(recent.Last(3 * kRecentRows), end - std::min(end, kRecentRows), end);
+    ExpectNumbers(restored.Last(kRecentRows), end - std::min(end, kRecentRows), end);
+    restored.Restore(recent.Save());
+  }
+  recent.Clear();
+  EXPECT_TRUE(recent.Last(5).empty());
+  recent.Add(all, 3);
+  ExpectNumbers(recent.Last(5), 3, 4);
+}
+
+// Checkpoints of older versions hold up to twice as many rows, in two parts.
+TEST(RecentRows, TakeThePartsOfOlderCheckpointsOver) {
+  for (const size_t current : {size_t{0}, size_t{5}, kRecentRows}) {
+    const size_t end = kRecentRows + current;
+    RecentRows recent;
+    recent.Restore({.previous = Numbered(0, kRecentRows), .current = Numbered(kRecentRows, end)});
+    ExpectNumbers(recent.Last(2 * kRecentRows), current, end);
+    recent.Add(Numbered(end, end + 1), 0);
+    ExpectNumbers(recent.Last(2 * kRecentRows), current + 1, end + 1);
+  }
+}
+
+TEST(Reservoir, GoesOnFromWhatItSavedAndKeepsNoMoreRowsThanItHolds) {
+  constexpr size_t kHeld = 100, kOffered = 3000;
+  const SampleBatch all = Numbered(0, kOffered);
+  Reservoir reservoir(5, kHeld), other(5, kHeld);
+  std::vector<int> kept(kOffered);
+  for (size_t i = 0; i < kOffered; ++i) {
+    reservoir.Offer(all, i);
+    other.Offer(all, i);
+    if (i % 500 == 250) other.Restore(other.Save());
+  }
+  const ReservoirState state = reservoir.Save(), same = other.Save();
+  ASSERT_EQ(state.rows.size(), kHeld);
+  EXPECT_EQ(state.rows.bytes(), Numbered(0, kHeld).bytes());
+  double sum = 0;
+  for (size_t i = 0; i < kHeld; ++i) {
+    const double row = state.rows.target(i).value;
+    EXPECT_EQ(row, same.rows.target(i).value);
+    EXPECT_EQ(++kept[static_cast<size_t>(row)], 1) << "twice in the sample";
+    sum += row;
+  }
+  // Uniform: mean 1500, standard error 87.
+  EXPECT_NEAR(sum / kHeld, kOffered / 2.0, 350);
+  SampleBatch drawn, drawn_by_other;
+  reservoir.Draw(20, drawn);
+  other.Draw(20, drawn_by_other);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(Dump(drawn, i), Dump(drawn_by_other, i));
 }
 
 TEST(Text, KnowsUtf8AndShortDecimals) {
