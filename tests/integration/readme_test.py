@@ -6,8 +6,9 @@
 Marks after the language of a fenced block say what is done with it:
   ```sh readme-test      run in order from the repository's top, against a server of the test; each has to succeed
   ```text readme-output  what the block before prints, loosely: its lines in this order, others may stand between;
-                         a number stands for any number (error_rate: for one within a tenth of it), a run of spaces or
-                         of bar signs for any other, ... for anything
+                         a number stands for any number (error_rate: for one within a tenth of it), also for the - of
+                         a table's empty cell (two spaces before it), a run of spaces or of bar signs for any other,
+                         ... for anything
   ```LANG from=PATH      an excerpt: these lines stand in that file, layout aside; // ... stands for lines left out
 What stands between <!-- generated: COMMAND --> and <!-- generated end --> has to be what COMMAND prints; --update
 writes it, and does nothing else.
@@ -55,15 +56,18 @@ def generated(text, output_of):
 def line_pattern(expected):
     """A regular expression for one line of expected output."""
     pattern = []
+    in_table = False
     for piece in re.split(rf"({NUMBER.pattern}|\s+|\.\.\.|[#=\-\u2580-\u259f]{{3,}})", expected.strip()):
         if NUMBER.fullmatch(piece):
-            pattern.append(NUMBER_PATTERN)
+            pattern.append(rf"(?:{NUMBER_PATTERN}|-(?=\s))" if in_table else NUMBER_PATTERN)
         elif piece == "..." or re.fullmatch(r"[#=\-\u2580-\u259f]{3,}", piece):
             pattern.append(".*")
         elif piece.isspace():
             pattern.append(r"\s+")
         else:
             pattern.append(re.escape(piece))
+        if piece:
+            in_table = re.fullmatch(r"\s{2,}", piece) is not None
     return re.compile("".join(pattern))
 
 
@@ -190,6 +194,12 @@ class SelfTest(unittest.TestCase):
 
     def test_numbers_spaces_and_lines_between_do_not_matter(self):
         check_output("rows  12,000 error 0.15\n...\ndone\n", "x\nrows 7 error 15.2%\ny\ndone and more\n")
+
+    def test_only_cells_of_tables_may_be_empty(self):
+        check_output("call   0.541   4,926", "call   -   4,926")
+        for actual in ("call - 4,926", "call   x   4,926"):
+            with self.assertRaises(ReadmeError):
+                check_output("call 0.541   4,926", actual)
 
     def test_error_rates_matter(self):
         check_output("error_rate 0.1500\n", "error_rate 0.1390\n")
