@@ -344,16 +344,11 @@ void Trainer::Impl::NoteServed(const Work& work) {
     variance_->ChooseMean(variance_inputs.view(), work.targets, work.weights, chosen);
     scores = chosen;
   }
-  if (loss_->task() != Task::kNovelty && !is_ordered()) {
+  if (notes_drift()) {
     std::vector<double> misfits(rows);
     for (size_t i = 0; i < rows; ++i) {
       misfits[i] = RowMisfit(*loss_, {scores.data() + i * outputs, outputs},
                              targets.subspan(i * per_row, per_row));
-    }
-    // A state from before it was kept: as it was then.
-    const MetricSums& before = state_.metrics.total;
-    if (state_.drift.usual_weight == 0 && before.rows > 0) {
-      state_.drift.usual_weight = before.weight / static_cast<double>(before.rows);
     }
     NoteLosses(misfits, work.row_weights, state_.rows_learned, state_.drift);
   }

@@ -278,6 +278,35 @@ TEST(Drift, IsNoticedWhateverTheWeightsWereBefore) {
   }
 }
 
+// Versions before 2026-11-30 did not keep the usual weight.
+TEST(Drift, UsualWeightOfAnOlderCheckpointIsTheMeanOfItsRows) {
+  for (const std::string loss : {"square", "logistic", "novelty"}) {
+    SCOPED_TRACE(loss);
+    const ModelConfig config = SmallConfig(loss);
+    const SampleBatch plain = MakeRows(loss, 640, kDim, 5);
+    SampleBatch rows;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      rows.AppendRow(plain, i);
+      rows.SetWeight(i % 2 == 0 ? 2 : 4);
+    }
+    const auto undisturbed = MakeTrainer(config);
+    Feed(*undisturbed, config, rows, 0, 320);
+    TrainerState old = undisturbed->Save();
+    const double usual = old.drift.usual_weight;
+    EXPECT_EQ(usual > 0, loss != "novelty");
+    old.drift.usual_weight = 0;
+    auto restored = Trainer::Restore(config, std::move(old), {&Inline(), nullptr});
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ((*restored)->Save().drift.usual_weight, loss == "novelty" ? 0 : 3);
+    Feed(**restored, config, rows, 320, 640);
+    Feed(*undisturbed, config, rows, 320, 640);
+    const TrainerState got = (*restored)->Save(), want = undisturbed->Save();
+    EXPECT_EQ(got.fingerprint, want.fingerprint);
+    EXPECT_EQ(got.drift.reports, 0u);
+    EXPECT_NEAR(got.drift.usual_weight, want.drift.usual_weight, 0.1);
+  }
+}
+
 TEST(Drift, IsNotReportedWithoutCauseWhereFewRowsHaveMostOfTheWeight) {
   for (const uint64_t seed : {1, 2, 3}) {
     for (const double share : {0.02, 0.1, 0.5}) {
