@@ -1,7 +1,6 @@
 #include "core/model/reservoir.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/base/philox.h"
 

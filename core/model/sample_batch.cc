@@ -3,16 +3,23 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <utility>
 
 namespace kernelstream {
 namespace {
+
+// Appends, and returns where: 0 for nothing, which is there whatever is dropped later.
+template <typename Array, typename From>
+size_t Append(const From& from, Array& array) {
+  if (from.empty()) return 0;
+  array.insert(array.end(), from.begin(), from.end());
+  return array.size() - from.size();
+}
 
 // Drops the `count` elements from `begin` on if they are the last ones. Returns how many bytes stay
 // without use.
 template <typename Array>
 size_t Drop(Array& array, size_t begin, size_t count) {
-  if (begin + count != array.size()) return count * sizeof(array[0]);
+  if (count == 0 || begin + count != array.size()) return count * sizeof(array[0]);
   array.resize(begin);
   return 0;
 }
@@ -68,8 +75,8 @@ void SampleBatch::AddRow(size_t num_values) {
   if (size_ == 0) dimension_ = num_values;
   if (num_values != dimension_) AddPlaces();
   if (!places_.empty()) {
-    places_.push_back({.values_begin = values_.size(),
-                       .indices_begin = indices_.size(),
+    places_.push_back({.values_begin = num_values == 0 ? 0 : values_.size(),
+                       .indices_begin = 0,
                        .count = static_cast<uint32_t>(num_values),
                        .sparse = false,
                        .named = false});
@@ -99,8 +106,7 @@ void SampleBatch::MakeLastSparse(std::span<const uint64_t> indices, bool named) 
   Place& last = places_.back();
   last.sparse = true;
   last.named = named;
-  last.indices_begin = indices_.size();
-  indices_.insert(indices_.end(), indices.begin(), indices.end());
+  last.indices_begin = Append(indices, indices_);
 }
 
 void SampleBatch::AddSparse(std::span<const uint64_t> indices, std::span<const float> values) {
@@ -123,7 +129,21 @@ void SampleBatch::RemoveTarget(size_t i) {
   kinds_[i] = TargetKind::kNone;
 }
 
+bool SampleBatch::OverwriteTarget(size_t i, const TargetView& target) {
+  if (target_sizes_.empty() || kinds_[i] != target.kind) return false;
+  if (target.kind == TargetKind::kLabel && target.label.size() == target_sizes_[i]) {
+    std::copy(target.label.begin(), target.label.end(), labels_.data() + numbers_[i]);
+    return true;
+  }
+  if (target.kind == TargetKind::kVector && target.values.size() == target_sizes_[i]) {
+    std::copy(target.values.begin(), target.values.end(), target_values_.data() + numbers_[i]);
+    return true;
+  }
+  return false;
+}
+
 void SampleBatch::SetTarget(size_t i, const TargetView& target) {
+  if (OverwriteTarget(i, target)) return;
   RemoveTarget(i);
   if (target.kind == TargetKind::kNone) return;
   if (kinds_.empty()) {
@@ -141,15 +161,13 @@ void SampleBatch::SetTarget(size_t i, const TargetView& target) {
       break;
     case TargetKind::kLabel:
       target_sizes_.resize(size_);
-      numbers_[i] = labels_.size();
       target_sizes_[i] = static_cast<uint32_t>(target.label.size());
-      labels_.append(target.label.data(), target.label.size());
+      numbers_[i] = Append(target.label, labels_);
       break;
     case TargetKind::kVector:
       target_sizes_.resize(size_);
-      numbers_[i] = target_values_.size();
       target_sizes_[i] = static_cast<uint32_t>(target.values.size());
-      target_values_.insert(target_values_.end(), target.values.begin(), target.values.end());
+      numbers_[i] = Append(target.values, target_values_);
       break;
     case TargetKind::kPopulation:
       numbers_[i] = static_cast<uint64_t>(target.population);
@@ -197,13 +215,11 @@ void SampleBatch::ReplaceRow(size_t at, const SampleBatch& from, size_t i) {
     AddPlaces();
     unused_bytes_ += Drop(values_, old.values_begin, old.count);
     if (old.sparse) unused_bytes_ += Drop(indices_, old.indices_begin, old.count);
-    places_[at] = {.values_begin = values_.size(),
-                   .indices_begin = indices_.size(),
+    places_[at] = {.values_begin = Append(source.values, values_),
+                   .indices_begin = Append(source.indices, indices_),
                    .count = static_cast<uint32_t>(source.values.size()),
                    .sparse = source.sparse,
                    .named = source.named};
-    values_.insert(values_.end(), source.values.begin(), source.values.end());
-    indices_.insert(indices_.end(), source.indices.begin(), source.indices.end());
   }
   SetTarget(at, from.target(i));
   const float weight = from.weight(i);
@@ -234,6 +250,7 @@ void SampleBatch::RemoveLast() {
     numbers_.pop_back();
   }
   if (!target_sizes_.empty()) target_sizes_.pop_back();
+  if (size_ == 0) Clear();  // also of what no row has any more
 }
 
 RowView SampleBatch::row(size_t i) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -56,11 +57,53 @@ struct TargetView {
   }
 };
 
+namespace sample_batch_internal {
+
+// What a batch holds.
+struct Columns {
+  // Where a row's inputs are.
+  struct Place {
+    size_t values_begin, indices_begin;
+    uint32_t count;
+    bool sparse, named;
+  };
+
+  size_t size_ = 0;
+  size_t expected_rows_ = 0;   // Reserve
+  size_t dimension_ = 0;       // of all rows, while places_ is empty
+  std::vector<Place> places_;  // empty: all rows are dense, of one size, one after the other
+  std::vector<float> values_;
+  const float* viewed_ = nullptr;
+  std::vector<uint64_t> indices_;
+  std::vector<float> weights_;  // empty: all 1
+  // Of targets; empty: there are none. A number's bits, a population, or where a label or vector
+  // begins.
+  std::vector<TargetKind> kinds_;
+  std::vector<uint64_t> numbers_;
+  std::vector<uint32_t> target_sizes_;  // of labels and vectors; empty: there are none
+  std::string labels_;
+  std::vector<double> target_values_;
+  size_t unused_bytes_ = 0;  // of values, indices, labels and vectors that no row has any more
+};
+
+}  // namespace sample_batch_internal
+
 // Thread-compatible. Any number of rows, dense and sparse mixed, with targets and weights, in a few
 // flat arrays: no allocation per row. An array is there only once a row needs it: dense rows of one
 // size with numbers as targets take their values and 9 bytes.
-class SampleBatch {
+class SampleBatch : private sample_batch_internal::Columns {
  public:
+  SampleBatch() = default;
+  SampleBatch(const SampleBatch&) = default;
+  SampleBatch& operator=(const SampleBatch&) = default;
+  // What is moved from is empty.
+  SampleBatch(SampleBatch&& other) noexcept
+      : Columns(std::exchange(static_cast<Columns&>(other), Columns())) {}
+  SampleBatch& operator=(SampleBatch&& other) noexcept {
+    Columns::operator=(std::exchange(static_cast<Columns&>(other), Columns()));
+    return *this;
+  }
+
   // Dense rows of `dimension` values each, 1 or more, that stay where they are and must outlive the
   // batch and its copies. Nothing can be added to such a batch or dropped from it; Clear makes it
   // one like others. values: [rows, dimension].
@@ -87,8 +130,9 @@ class SampleBatch {
   void SetWeight(float weight);
   // Copies row i of another batch to the end of this one.
   void AppendRow(const SampleBatch& from, size_t i);
-  // Copies row i of another batch to where row `at` is. Takes no more memory if the two are dense
-  // and as large, and at most twice the memory of the rows however often it is done.
+  // Copies row i of another batch to where row `at` is. Takes no more memory if the row before was
+  // as sparse and had as many values and as large a target; however often it is done, at most half
+  // of bytes() belongs to rows that have gone.
   void ReplaceRow(size_t at, const SampleBatch& from, size_t i);
   // Drops the row added last.
   void RemoveLast();
@@ -100,13 +144,6 @@ class SampleBatch {
   size_t bytes() const;
 
  private:
-  // Where a row's inputs are.
-  struct Place {
-    size_t values_begin, indices_begin;
-    uint32_t count;
-    bool sparse, named;
-  };
-
   // Where Place::values_begin counts from.
   const float* values() const { return viewed_ != nullptr ? viewed_ : values_.data(); }
   Place place(size_t i) const;
@@ -116,25 +153,10 @@ class SampleBatch {
   void MakeLastSparse(std::span<const uint64_t> indices, bool named);
   void SetTarget(size_t i, const TargetView& target);
   void RemoveTarget(size_t i);
+  // False: it is of another kind or size than the one before.
+  bool OverwriteTarget(size_t i, const TargetView& target);
   // Copies the rows to new memory, without what none of them has any more.
   void Compact();
-
-  size_t size_ = 0;
-  size_t expected_rows_ = 0;   // Reserve
-  size_t dimension_ = 0;       // of all rows, while places_ is empty
-  std::vector<Place> places_;  // empty: all rows are dense, of one size, one after the other
-  std::vector<float> values_;
-  const float* viewed_ = nullptr;
-  std::vector<uint64_t> indices_;
-  std::vector<float> weights_;  // empty: all 1
-  // Of targets; empty: there are none. A number's bits, a population, or where a label or vector
-  // begins.
-  std::vector<TargetKind> kinds_;
-  std::vector<uint64_t> numbers_;
-  std::vector<uint32_t> target_sizes_;  // of labels and vectors; empty: there are none
-  std::string labels_;
-  std::vector<double> target_values_;
-  size_t unused_bytes_ = 0;  // of values, indices, labels and vectors that no row has any more
 };
 
 }  // namespace kernelstream

@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Trainer::Impl>> Trainer::Impl::Make(const ModelCo
   if (impl->state_.warm) {
     if (absl::Status status = impl->BuildWarmParts(); !status.ok()) return status;
   }
-  // A state from before it was kept.
+  // A state from before the usual weight was kept.
   DriftState& drift = impl->state_.drift;
   const MetricSums& before = impl->state_.metrics.total;
   if (impl->notes_drift() && drift.usual_weight == 0 && before.rows > 0) {

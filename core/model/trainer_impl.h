@@ -157,8 +157,8 @@ class Trainer::Impl {
   // Novelty learns every row once, whatever configs that are no longer let in say.
   bool replays() const { return *config_.replay.ratio > 0 && loss_->task() != Task::kNovelty; }
   // New rows do not look like those that predictions are for.
-  bool notes_drift() const { return loss_->task() != Task::kNovelty && !is_ordered(); }
   bool is_ordered() const { return config_.replay.order == StreamOrder::kOrdered && replays(); }
+  bool notes_drift() const { return loss_->task() != Task::kNovelty && !is_ordered(); }
 
   // trainer_impl.cc: the warm-up and what it fixes.
   void WarmUp(const SampleBatch& batch, size_t first, size_t count);

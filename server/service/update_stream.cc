@@ -25,7 +25,7 @@ namespace {
 // further then.
 constexpr size_t kMaxOutstandingBatches = 256;
 
-// An idle stream does not keep more memory than this for its messages.
+// An idle stream keeps no memory of a message that was larger than this.
 constexpr size_t kMaxKeptMessageBytes = 64 << 10;
 
 }  // namespace
@@ -148,6 +148,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     bad_labels_.clear();
     absl::Status status =
         ParseMessage(read_buffer_, context_.max_message_bytes, &message_, &bad_labels_);
+    message_bytes_ = read_buffer_.Length();
     read_buffer_.Clear();
     if (!status.ok()) return Fail(status);
     if (model_ == nullptr) return HandleOpen();
@@ -296,7 +297,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (early.has_value() && absl::IsResourceExhausted(early->status()) && !granted.has_value()) {
       return WaitForRoom(id, space);
     }
-    if (space.bytes > kMaxKeptMessageBytes) v1::StreamUpdateRequest().Swap(&message_);
+    if (message_bytes_ > kMaxKeptMessageBytes) v1::StreamUpdateRequest().Swap(&message_);
     next_number_ = next_number;
     {
       absl::MutexLock lock(&mutex_);
@@ -378,6 +379,7 @@ class UpdateStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
   // Of the message being handled, and what Open said.
   grpc::ByteBuffer read_buffer_;
+  size_t message_bytes_ = 0;
   v1::StreamUpdateRequest message_;
   std::vector<uint64_t> bad_labels_;
   std::shared_ptr<HostedModel> model_;

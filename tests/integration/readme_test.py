@@ -59,7 +59,7 @@ def line_pattern(expected):
     in_table = False
     for piece in re.split(rf"({NUMBER.pattern}|\s+|\.\.\.|[#=\-\u2580-\u259f]{{3,}})", expected.strip()):
         if NUMBER.fullmatch(piece):
-            pattern.append(rf"(?:{NUMBER_PATTERN}|-(?=\s))" if in_table else NUMBER_PATTERN)
+            pattern.append(rf"(?:{NUMBER_PATTERN}|-(?=\s|$))" if in_table else NUMBER_PATTERN)
         elif piece == "..." or re.fullmatch(r"[#=\-\u2580-\u259f]{3,}", piece):
             pattern.append(".*")
         elif piece.isspace():
@@ -73,8 +73,10 @@ def line_pattern(expected):
 
 def same_error_rate(wanted, line):
     pair = [ERROR_RATE.search(text) for text in (wanted, line)]
-    if None in pair:
+    if pair[0] is None:
         return True
+    if pair[1] is None:
+        return False
     want, have = (float(match[1].rstrip("%")) for match in pair)
     return abs(have - want) <= ERROR_RATE_TOLERANCE * want
 
@@ -197,6 +199,9 @@ class SelfTest(unittest.TestCase):
 
     def test_only_cells_of_tables_may_be_empty(self):
         check_output("call   0.541   4,926", "call   -   4,926")
+        check_output("call   4,926   0.541", "call   4,926   -")
+        with self.assertRaises(ReadmeError):
+            check_output("error_rate   0.15", "error_rate   -")
         for actual in ("call - 4,926", "call   x   4,926"):
             with self.assertRaises(ReadmeError):
                 check_output("call 0.541   4,926", actual)

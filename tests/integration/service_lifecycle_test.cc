@@ -267,12 +267,19 @@ TEST(Lifecycle, StreamsInFullFlowAreDrainedWithTruthfulAcks) {
     }
   });
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(stream.ReadAck().has_value());
-  std::thread stopper([&server] { server.server().Stop(); });
+  absl::Duration stop_took;
+  std::thread stopper([&server, &stop_took] {
+    const absl::Time start = absl::Now();
+    server.server().Stop();
+    stop_took = absl::Now() - start;
+  });
   while (stream.ReadAck().has_value()) {
   }
   writer.join();
   stopper.join();
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  // The server left the caller time to hear the last acknowledgements.
+  EXPECT_GE(stop_took, absl::Milliseconds(100));
   const uint64_t acknowledged = stream.acks().back().next_producer_sequence();
   server.Restart();
   StreamSession again(*server.operator->(), open);
