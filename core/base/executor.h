@@ -16,6 +16,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual void ParallelFor(size_t count, absl::FunctionRef<void(size_t)> task) = 0;
+  // Threads that may work on one call at the same time, the caller's among them: 1 or more. For how
+  // finely work is cut, not for what comes out.
+  virtual size_t threads() const = 0;
 };
 
 // Thread-safe. Runs everything on the caller's thread.
@@ -24,6 +27,7 @@ class InlineExecutor final : public Executor {
   void ParallelFor(size_t count, absl::FunctionRef<void(size_t)> task) override {
     for (size_t i = 0; i < count; ++i) task(i);
   }
+  size_t threads() const override { return 1; }
 };
 
 }  // namespace kernelstream

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "core/simd/simd.h"
 
@@ -42,6 +44,26 @@ class FeatureChunks {
     const size_t first = i * kPanelsPerChunk;
     return {first, std::min(count * kPanelsPerChunk, panels_ - first)};
   }
+  // What to give to so many threads, one piece after the other: the chunks, of which the last
+  // `threads` that may be cut in blocks of kPanelsPerBlock panels, so that nobody waits long for
+  // who began late or was interrupted. Sums of blocks, added in order, are the chunk's, bit for
+  // bit. With one thread the chunks as they are, for a call for each block costs a few percent
+  // more.
+  template <typename MayBeCut>
+  std::vector<FeatureChunk> CutFor(size_t threads, const MayBeCut& may_be_cut) const {
+    std::vector<FeatureChunk> pieces;
+    const size_t whole = threads > 1 ? size() - std::min(size(), threads) : size();
+    for (size_t i = 0; i < size(); ++i) {
+      const FeatureChunk chunk = (*this)[i];
+      const size_t end = chunk.first_panel + chunk.num_panels;
+      const size_t most = i >= whole && may_be_cut(i) ? kPanelsPerBlock : kPanelsPerChunk;
+      for (size_t first = chunk.first_panel; first < end; first += most) {
+        pieces.push_back({first, std::min(most, end - first)});
+      }
+    }
+    return pieces;
+  }
+  static size_t ChunkOf(const FeatureChunk& piece) { return piece.first_panel / kPanelsPerChunk; }
   // Features that a Gram matrix of so many rows takes for steps of this constant (> 0). One of
   // fewer features than there are is as good while its noise, of norm about 2 (rows /
   // features)^(1/2), stays well below what the step is damped by. With at least so many features
@@ -61,6 +83,21 @@ class FeatureChunks {
   static constexpr double kGramFeaturesPerRow = 4;
   size_t panels_;
 };
+
+// scores = the sums of all pieces, at sums[0], sums[stride], ..., by chunk. Takes them as scratch.
+inline void AddPieces(std::span<const FeatureChunk> pieces, std::span<std::vector<double>> sums,
+                      size_t stride, size_t count, std::vector<double>& scores) {
+  scores.assign(count, 0);
+  for (size_t i = 0; i < pieces.size();) {
+    std::vector<double>& chunk = sums[i * stride];
+    const size_t of = FeatureChunks::ChunkOf(pieces[i]);
+    for (++i; i < pieces.size() && FeatureChunks::ChunkOf(pieces[i]) == of; ++i) {
+      const std::vector<double>& block = sums[i * stride];
+      for (size_t k = 0; k < count; ++k) chunk[k] += block[k];
+    }
+    for (size_t k = 0; k < count; ++k) scores[k] += chunk[k];
+  }
+}
 
 }  // namespace kernelstream
 

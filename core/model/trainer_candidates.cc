@@ -6,6 +6,7 @@
 
 #include "core/base/aligned_floats.h"
 #include "core/base/finite.h"
+#include "core/model/joint_sums.h"
 #include "core/model/row_loss.h"
 #include "core/model/trainer_impl.h"
 
@@ -18,6 +19,10 @@ constexpr size_t kMostKeptFeatures = size_t{64} << 20;  // floats
 // Of these, a thread keeps the memory for its next step; that of larger ones goes from step to step
 // of all threads.
 constexpr size_t kMostThreadFeatures = size_t{8} << 20;  // floats
+
+// With more outputs than this, adding the sums of blocks takes longer than it saves threads
+// waiting.
+constexpr size_t kMostOutputsOfBlocks = 32;
 
 // Below this the scale is multiplied into the coefficients, long before it could underflow.
 constexpr double kSmallestScale = 1e-6;
@@ -81,74 +86,6 @@ std::vector<AlignedFloats>& ThreadFeatures(size_t bandwidths, size_t floats) {
     if (buffers[b].size() < floats) buffers[b].resize(floats);
   }
   return buffers;
-}
-
-// Models with fewer outputs than this are summed and moved together with others of their bandwidth:
-// features are read once, and the copies are small.
-constexpr size_t kFewOutputs = 8;
-
-// Coefficients of several models over the same panels, [panel][model][output][16]; scratch of this
-// thread.
-template <typename Pointer>
-AlignedFloats& Packed(std::span<const Pointer> coefficients, size_t num_panels, size_t width) {
-  thread_local AlignedFloats packed;
-  const size_t models = coefficients.size(), floats = num_panels * models * width;
-  if (packed.size() < floats) packed.resize(floats);
-  for (size_t p = 0; p < num_panels; ++p) {
-    for (size_t m = 0; m < models; ++m) {
-      std::copy_n(coefficients[m] + p * width, width, packed.data() + (p * models + m) * width);
-    }
-  }
-  return packed;
-}
-
-// sums[m] = FeatureSums with coefficients[m], bit for bit.
-void SumTogether(const float* features, size_t num_panels, size_t rows,
-                 std::span<const float* const> coefficients, size_t outputs,
-                 std::span<std::vector<double>* const> sums) {
-  const size_t models = coefficients.size(), width = outputs * kPanelWidth;
-  for (std::vector<double>* of_model : sums) of_model->resize(rows * outputs);
-  if (models == 1 || outputs >= kFewOutputs) {
-    for (size_t m = 0; m < models; ++m) {
-      FeatureSums(features, num_panels, rows, coefficients[m], outputs, sums[m]->data());
-    }
-    return;
-  }
-  AlignedFloats& packed = Packed(coefficients, num_panels, width);
-  std::vector<double> together(rows * models * outputs);
-  FeatureSums(features, num_panels, rows, packed.data(), models * outputs, together.data());
-  for (size_t i = 0; i < rows; ++i) {
-    for (size_t m = 0; m < models; ++m) {
-      std::copy_n(together.data() + (i * models + m) * outputs, outputs,
-                  sums[m]->data() + i * outputs);
-    }
-  }
-}
-
-// AddWeightedFeatures with weights[m] to coefficients[m], bit for bit.
-void MoveTogether(const float* features, size_t num_panels, size_t rows,
-                  std::span<const float* const> weights, size_t outputs,
-                  std::span<float* const> coefficients) {
-  const size_t models = coefficients.size(), width = outputs * kPanelWidth;
-  if (models == 1 || outputs >= kFewOutputs) {
-    for (size_t m = 0; m < models; ++m) {
-      AddWeightedFeatures(features, num_panels, rows, weights[m], outputs, coefficients[m]);
-    }
-    return;
-  }
-  std::vector<float> together(rows * models * outputs);
-  for (size_t i = 0; i < rows; ++i) {
-    for (size_t m = 0; m < models; ++m) {
-      std::copy_n(weights[m] + i * outputs, outputs, together.data() + (i * models + m) * outputs);
-    }
-  }
-  AlignedFloats& packed = Packed(coefficients, num_panels, width);
-  AddWeightedFeatures(features, num_panels, rows, together.data(), models * outputs, packed.data());
-  for (size_t p = 0; p < num_panels; ++p) {
-    for (size_t m = 0; m < models; ++m) {
-      std::copy_n(packed.data() + (p * models + m) * width, width, coefficients[m] + p * width);
-    }
-  }
 }
 
 }  // namespace
@@ -347,16 +284,32 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
     }
   }
 
-  // Partial sums: [chunk][...], added in chunk order afterwards.
+  // Chunks that share work, or are summed to a Gram matrix, stay whole.
+  size_t together = 1;
+  bool blocks_alone = outputs <= kMostOutputsOfBlocks;
+  for (const StreamWork& stream : work.streams) {
+    const size_t at_a_time = stream.stream->features->PanelsAtATime();
+    together = std::max(together, FeatureChunks::Together(at_a_time));
+    blocks_alone = blocks_alone && at_a_time <= kPanelsPerBlock;
+  }
+  const std::vector<FeatureChunk> pieces =
+      chunks.CutFor(options_.executor->threads(), [&](size_t chunk) {
+        return blocks_alone && std::ranges::none_of(work.streams, [&](const StreamWork& stream) {
+                 return std::ranges::any_of(
+                     stream.bandwidths, [&](const BandwidthWork& b) { return in_gram(b, chunk); });
+               });
+      });
+
+  // Partial sums: [piece][...], added in order afterwards.
   const size_t candidates = state_.candidates.size();
-  std::vector<std::vector<double>> last(chunks.size() * candidates),
-      average(chunks.size() * candidates);
+  std::vector<std::vector<double>> last(pieces.size() * candidates),
+      average(pieces.size() * candidates);
   std::vector<std::vector<float>> grams(chunks.size() * bandwidths);
-  // Sums of chunk i of the features of a stream, whose first bandwidth is number `next`.
-  const auto sum_chunk = [&](const StreamWork& stream, size_t next, size_t i,
+  // Sums of piece i of the features of a stream, whose first bandwidth is number `next`.
+  const auto sum_piece = [&](const StreamWork& stream, size_t next, size_t i,
                              std::span<float* const> out) {
-    const FeatureChunk chunk = chunks[i];
-    const size_t offset = chunk.first_panel * outputs * kPanelWidth;
+    const FeatureChunk piece = pieces[i];
+    const size_t offset = piece.first_panel * outputs * kPanelWidth;
     for (size_t b = 0; b < stream.bandwidths.size(); ++b) {
       std::vector<const float*> coefficients;
       std::vector<std::vector<double>*> sums;
@@ -367,22 +320,20 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
         coefficients.push_back(state_.candidates[c].average.values.data() + offset);
         sums.push_back(&average[i * candidates + c]);
       }
-      SumTogether(out[b], chunk.num_panels, rows, coefficients, outputs, sums);
-      if (in_gram(stream.bandwidths[b], i)) {
-        std::vector<float>& gram = grams[i * bandwidths + next];
+      SumTogether(out[b], piece.num_panels, rows, coefficients, outputs, sums);
+      if (in_gram(stream.bandwidths[b], FeatureChunks::ChunkOf(piece))) {  // a whole chunk
+        std::vector<float>& gram = grams[FeatureChunks::ChunkOf(piece) * bandwidths + next];
         gram.resize(rows * rows);
-        FeatureGram(out[b], chunk.num_panels, rows, gram.data());
+        FeatureGram(out[b], piece.num_panels, rows, gram.data());
       }
       ++next;
     }
   };
-  const size_t together =
-      work.streams.empty()
-          ? 1
-          : FeatureChunks::Together(work.streams[0].stream->features->PanelsAtATime());
-  options_.executor->ParallelFor((num_chunks + together - 1) / together, [&](size_t unit) {
-    const size_t first = unit * together, end = std::min(first + together, num_chunks);
-    const FeatureChunk run = chunks.Run(first, together);
+  options_.executor->ParallelFor((pieces.size() + together - 1) / together, [&](size_t unit) {
+    const size_t first = unit * together, end = std::min(first + together, pieces.size());
+    const size_t first_panel = pieces[first].first_panel;
+    const FeatureChunk run = {
+        first_panel, pieces[end - 1].first_panel + pieces[end - 1].num_panels - first_panel};
     size_t next = 0;
     for (const StreamWork& stream : work.streams) {
       auto& scratch =
@@ -394,8 +345,8 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
       }
       MaskedFeatures(stream, run.first_panel, run.num_panels, 0, num_features, out);
       for (size_t i = first; i < end; ++i) {
-        sum_chunk(stream, next, i, out);
-        for (float*& features : out) features += chunks[i].num_panels * panel_floats;
+        sum_piece(stream, next, i, out);
+        for (float*& features : out) features += pieces[i].num_panels * panel_floats;
       }
       next += stream.bandwidths.size();
     }
@@ -417,15 +368,11 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
       }
       ++next;
       for (const size_t c : bandwidth.candidates) {
-        work.last_scores[c].assign(rows * outputs, 0);
-        if (with_averages) work.average_scores[c].assign(rows * outputs, 0);
-        for (size_t i = 0; i < chunks.size(); ++i) {
-          const std::vector<double>& sums = last[i * candidates + c];
-          for (size_t k = 0; k < sums.size(); ++k) work.last_scores[c][k] += sums[k];
-          const std::vector<double>& average_sums = average[i * candidates + c];
-          for (size_t k = 0; k < average_sums.size(); ++k) {
-            work.average_scores[c][k] += average_sums[k];
-          }
+        AddPieces(pieces, std::span(last).subspan(c), candidates, rows * outputs,
+                  work.last_scores[c]);
+        if (with_averages) {
+          AddPieces(pieces, std::span(average).subspan(c), candidates, rows * outputs,
+                    work.average_scores[c]);
         }
         for (double& score : work.last_scores[c]) score *= state_.candidates[c].last.scale;
       }
@@ -550,10 +497,16 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
   const size_t panel_floats = rows * kPanelWidth;
   const uint64_t end = range.begin + range.size;
   const size_t first_panel = range.begin / kPanelWidth;
-  const FeatureChunks chunks(end - first_panel * kPanelWidth);
-  options_.executor->ParallelFor(chunks.size(), [&](size_t i) {
-    const size_t panel = first_panel + chunks[i].first_panel;
-    const size_t panels = chunks[i].num_panels;
+  // Features that are not kept are made again, several chunks' best together.
+  const bool kept = std::ranges::all_of(jobs, [](const Job& job) {
+    return job.stream->bandwidths[job.bandwidth].features != nullptr;
+  });
+  const std::vector<FeatureChunk> pieces =
+      FeatureChunks(end - first_panel * kPanelWidth)
+          .CutFor(options_.executor->threads(), [kept](size_t) { return kept; });
+  options_.executor->ParallelFor(pieces.size(), [&](size_t i) {
+    const size_t panel = first_panel + pieces[i].first_panel;
+    const size_t panels = pieces[i].num_panels;
     const StreamWork* made = nullptr;  // stream whose features are in the scratch
     std::vector<AlignedFloats>* scratch = nullptr;
     for (size_t first = 0; first < jobs.size();) {

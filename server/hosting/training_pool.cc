@@ -15,7 +15,8 @@ struct TrainingPool::ForJob {
   size_t finished = 0;
 };
 
-TrainingPool::TrainingPool(const Options& options, Clock* clock) : clock_(clock) {
+TrainingPool::TrainingPool(const Options& options, Clock* clock)
+    : clock_(clock), num_threads_(static_cast<size_t>(std::max(1, options.threads))) {
   for (int i = 0; i < options.threads; ++i) {
     threads_.emplace_back([this, nice = options.nice] { ThreadMain(nice); });
   }

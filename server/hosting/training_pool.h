@@ -42,6 +42,7 @@ class TrainingPool final : public Executor {
   ~TrainingPool() override;  // Shutdown()
 
   void ParallelFor(size_t count, absl::FunctionRef<void(size_t)> task) override;
+  size_t threads() const override { return num_threads_; }  // the caller is one of the pool's
 
   // Runs a slice soon; if one is running, another one after it. Ignored after Shutdown.
   void Schedule(std::shared_ptr<Runnable> runnable);
@@ -77,6 +78,7 @@ class TrainingPool final : public Executor {
   std::unordered_map<const Runnable*, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::deque<const Runnable*> ready_ ABSL_GUARDED_BY(mutex_);
   std::multimap<absl::Time, const Runnable*> sleepers_ ABSL_GUARDED_BY(mutex_);
+  const size_t num_threads_;
   std::vector<std::thread> threads_;
 };
 

@@ -5,7 +5,8 @@
 
 namespace kernelstream::server {
 
-WorkerPool::WorkerPool(int threads, size_t max_queued) : max_queued_(max_queued) {
+WorkerPool::WorkerPool(int threads, size_t max_queued)
+    : max_queued_(max_queued), num_threads_(static_cast<size_t>(threads)) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { ThreadMain(); });
 }
 

@@ -28,6 +28,7 @@ class WorkerPool final : public Executor {
   // always room. False: the pool is shut down.
   bool Requeue(absl::AnyInvocable<void()> task);
   void ParallelFor(size_t count, absl::FunctionRef<void(size_t)> task) override;
+  size_t threads() const override { return num_threads_ + 1; }
   // Runs what is queued, then ends the threads. Idempotent.
   void Shutdown();
 
@@ -43,7 +44,7 @@ class WorkerPool final : public Executor {
   // Runs one task of the loop.
   void RunOne(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t max_queued_;
+  const size_t max_queued_, num_threads_;
   absl::Mutex mutex_;
   absl::CondVar work_, finished_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -40,6 +40,33 @@ TEST_P(Replay, IsTheSameWithAnyNumberOfThreads) {
   }
 }
 
+// Steps of the kernel's own values, and such whose Gram matrix is of one chunk, two, all: a chunk
+// that is in one stays whole, others are divided between threads.
+TEST(StepConstants, GiveTheSameWithAnyNumberOfThreads) {
+  for (const double step_constant : {2.0, 0.12, 0.06, 0.01}) {
+    ModelConfig config;
+    config.loss.name = "square";
+    config.update_rule.name = "proximal";
+    config.update_rule.parameters = {{"step_constant", step_constant}};
+    config.max_features = 2100;
+    config.block_features = 2100;
+    config.warmup_rows = 64;
+    config.batch_rows = 32;
+    config.seed = 7;
+    ASSERT_TRUE(CompleteConfig(config).ok());
+    const SampleBatch rows = MakeRows("square", kRows, kDim, 5);
+    auto alone = MakeTrainer(config);
+    Feed(*alone, config, rows, 0, kRows);
+    for (const int threads : {2, 3, 5}) {
+      ThreadExecutor executor(threads);
+      auto trainer = MakeTrainer(config, executor);
+      Feed(*trainer, config, rows, 0, kRows);
+      EXPECT_EQ(trainer->MakeSnapshot()->fingerprint(), alone->MakeSnapshot()->fingerprint())
+          << step_constant << ", " << threads;
+    }
+  }
+}
+
 TEST_P(Replay, IsTheSameWithAnyFeatureCache) {
   for (const int64_t bytes : {int64_t{0}, int64_t{20000}, int64_t{1} << 30}) {
     FeatureCacheBudget budget(bytes);

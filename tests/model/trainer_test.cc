@@ -1,4 +1,5 @@
 // What a trainer promises about its life: warm-up, growth, labels.
+#include "core/model/feature_chunks.h"
 #include "tests/model/model_support.h"
 
 namespace kernelstream {
@@ -296,6 +297,30 @@ TEST(Snapshot, WorkGrowsWithRowsInputsAndFrequenciesToDraw) {
   wide.AddSparse(far, std::vector<float>{1});
   const Ref<Snapshot> snapshot = trainer->MakeSnapshot();
   EXPECT_GT(snapshot->WorkOf(wide), 1000 * snapshot->WorkOf(one));
+}
+
+// Every panel once, in order; blocks only of the last chunks, not of one that may not be cut, and
+// none across chunks.
+TEST(FeatureChunks, AreCutForThreads) {
+  for (const uint64_t features : {1, 16, 250, 1024, 1025, 2100, 4096, 8192, 8200}) {
+    for (const size_t threads : {1u, 2u, 3u, 8u, 64u}) {
+      const FeatureChunks chunks(features);
+      const std::vector<FeatureChunk> pieces =
+          chunks.CutFor(threads, [](size_t chunk) { return chunk != 2; });
+      size_t panel = 0;
+      for (const FeatureChunk& piece : pieces) {
+        ASSERT_EQ(piece.first_panel, panel);
+        ASSERT_GE(piece.num_panels, 1u);
+        const size_t chunk = FeatureChunks::ChunkOf(piece);
+        const bool cut = threads > 1 && chunk != 2 && chunk + threads >= chunks.size();
+        const size_t most = cut ? kPanelsPerBlock : FeatureChunks::kPanelsPerChunk;
+        ASSERT_EQ(piece.first_panel % most, 0u);
+        ASSERT_EQ(piece.num_panels, std::min(most, PanelsFor(features) - panel));
+        panel += piece.num_panels;
+      }
+      EXPECT_EQ(panel, PanelsFor(features));
+    }
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(int threads) : threads_(threads) {}
   void ParallelFor(size_t count, absl::FunctionRef<void(size_t)> task) override;
+  size_t threads() const override { return static_cast<size_t>(threads_); }
 
  private:
   int threads_;
