@@ -8,13 +8,8 @@ namespace kernelstream {
 
 void RecentRows::Restore(const RecentRowsState& state) {
   Clear();
-  const size_t current = std::min(state.current.size(), kRecentRows);
-  const size_t previous = std::min(state.previous.size(), kRecentRows - current);
-  for (size_t i = state.previous.size() - previous; i < state.previous.size(); ++i) {
-    rows_.AppendRow(state.previous, i);
-  }
-  for (size_t i = state.current.size() - current; i < state.current.size(); ++i) {
-    rows_.AppendRow(state.current, i);
+  for (const SampleBatch* part : {&state.previous, &state.current}) {
+    for (size_t i = 0; i < part->size(); ++i) Add(*part, i);
   }
 }
 

@@ -119,6 +119,11 @@ void SampleBatch::AddNamed(std::span<const uint64_t> indices, std::span<const fl
   MakeLastSparse(indices, true);
 }
 
+void SampleBatch::RemoveInputs(const Place& place) {
+  unused_bytes_ += Drop(values_, place.values_begin, place.count);
+  if (place.sparse) unused_bytes_ += Drop(indices_, place.indices_begin, place.count);
+}
+
 void SampleBatch::RemoveTarget(size_t i) {
   if (kinds_.empty()) return;
   if (kinds_[i] == TargetKind::kLabel) {
@@ -189,11 +194,13 @@ void SampleBatch::SetPopulation(Population population) {
   SetTarget(size_ - 1, TargetView::Of(population));
 }
 
-void SampleBatch::SetWeight(float weight) {
+void SampleBatch::SetWeight(size_t i, float weight) {
   if (weights_.empty() && weight == 1) return;
   weights_.resize(size_, 1.0f);
-  weights_.back() = weight;
+  weights_[i] = weight;
 }
+
+void SampleBatch::SetWeight(float weight) { SetWeight(size_ - 1, weight); }
 
 void SampleBatch::AppendRow(const SampleBatch& from, size_t i) {
   const RowView source = from.row(i);
@@ -213,8 +220,7 @@ void SampleBatch::ReplaceRow(size_t at, const SampleBatch& from, size_t i) {
     if (source.named != old.named) places_[at].named = source.named;
   } else {
     AddPlaces();
-    unused_bytes_ += Drop(values_, old.values_begin, old.count);
-    if (old.sparse) unused_bytes_ += Drop(indices_, old.indices_begin, old.count);
+    RemoveInputs(old);
     places_[at] = {.values_begin = Append(source.values, values_),
                    .indices_begin = Append(source.indices, indices_),
                    .count = static_cast<uint32_t>(source.values.size()),
@@ -222,11 +228,7 @@ void SampleBatch::ReplaceRow(size_t at, const SampleBatch& from, size_t i) {
                    .named = source.named};
   }
   SetTarget(at, from.target(i));
-  const float weight = from.weight(i);
-  if (weight != this->weight(at)) {
-    weights_.resize(size_, 1.0f);
-    weights_[at] = weight;
-  }
+  SetWeight(at, from.weight(i));
   if (2 * unused_bytes_ > bytes()) Compact();
 }
 
@@ -239,9 +241,7 @@ void SampleBatch::Compact() {
 void SampleBatch::RemoveLast() {
   assert(viewed_ == nullptr);
   RemoveTarget(size_ - 1);
-  const Place last = place(size_ - 1);
-  unused_bytes_ += Drop(values_, last.values_begin, last.count);
-  if (last.sparse) unused_bytes_ += Drop(indices_, last.indices_begin, last.count);
+  RemoveInputs(place(size_ - 1));
   --size_;
   if (!places_.empty()) places_.pop_back();
   if (!weights_.empty()) weights_.pop_back();

@@ -152,6 +152,8 @@ class SampleBatch : private sample_batch_internal::Columns {
   void AddPlaces();
   void MakeLastSparse(std::span<const uint64_t> indices, bool named);
   void SetTarget(size_t i, const TargetView& target);
+  void SetWeight(size_t i, float weight);
+  void RemoveInputs(const Place& place);
   void RemoveTarget(size_t i);
   // False: it is of another kind or size than the one before.
   bool OverwriteTarget(size_t i, const TargetView& target);

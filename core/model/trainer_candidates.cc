@@ -273,8 +273,9 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   const FeatureChunks chunks(num_features);
   const size_t num_chunks = chunks.size();
   const size_t first_gram = num_chunks == 0 ? 0 : state_.updates % num_chunks;
+  const auto turn = [&](size_t chunk) { return (chunk + num_chunks - first_gram) % num_chunks; };
   const auto in_gram = [&](const BandwidthWork& bandwidth, size_t chunk) {
-    return (chunk + num_chunks - first_gram) % num_chunks < bandwidth.gram_chunks;
+    return turn(chunk) < bandwidth.gram_chunks;
   };
   for (StreamWork& stream : work.streams) {
     if (!with_gram) continue;
@@ -285,20 +286,18 @@ void Trainer::Impl::Evaluate(bool with_averages, bool with_gram, Work& work) {
   }
 
   // Chunks that share work, or are summed to a Gram matrix, stay whole.
-  size_t together = 1;
+  size_t together = 1, most_gram_chunks = 0;
   bool blocks_alone = outputs <= kMostOutputsOfBlocks;
   for (const StreamWork& stream : work.streams) {
     const size_t at_a_time = stream.stream->features->PanelsAtATime();
     together = std::max(together, FeatureChunks::Together(at_a_time));
     blocks_alone = blocks_alone && at_a_time <= kPanelsPerBlock;
+    for (const BandwidthWork& bandwidth : stream.bandwidths) {
+      most_gram_chunks = std::max(most_gram_chunks, bandwidth.gram_chunks);
+    }
   }
-  const std::vector<FeatureChunk> pieces =
-      chunks.CutFor(options_.executor->threads(), [&](size_t chunk) {
-        return blocks_alone && std::ranges::none_of(work.streams, [&](const StreamWork& stream) {
-                 return std::ranges::any_of(
-                     stream.bandwidths, [&](const BandwidthWork& b) { return in_gram(b, chunk); });
-               });
-      });
+  const auto may_be_cut = [&](size_t i) { return blocks_alone && turn(i) >= most_gram_chunks; };
+  const std::vector<FeatureChunk> pieces = chunks.CutFor(options_.executor->threads(), may_be_cut);
 
   // Partial sums: [piece][...], added in order afterwards.
   const size_t candidates = state_.candidates.size();
@@ -497,7 +496,7 @@ void Trainer::Impl::Move(const Range& range, Work& work) {
   const size_t panel_floats = rows * kPanelWidth;
   const uint64_t end = range.begin + range.size;
   const size_t first_panel = range.begin / kPanelWidth;
-  // Features that are not kept are made again, several chunks' best together.
+  // Features that are not kept are made again, which is best done for a whole chunk.
   const bool kept = std::ranges::all_of(jobs, [](const Job& job) {
     return job.stream->bandwidths[job.bandwidth].features != nullptr;
   });

@@ -268,11 +268,7 @@ TEST(Lifecycle, StreamsInFullFlowAreDrainedWithTruthfulAcks) {
   });
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(stream.ReadAck().has_value());
   absl::Duration stop_took;
-  std::thread stopper([&server, &stop_took] {
-    const absl::Time start = absl::Now();
-    server.server().Stop();
-    stop_took = absl::Now() - start;
-  });
+  std::thread stopper([&server, &stop_took] { stop_took = server.TimeToStop(); });
   while (stream.ReadAck().has_value()) {
   }
   writer.join();

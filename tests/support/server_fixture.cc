@@ -149,6 +149,12 @@ InProcessServer::InProcessServer(server::HostingOptions hosting, uint64_t max_me
 
 InProcessServer::~InProcessServer() { Stop(); }
 
+absl::Duration InProcessServer::TimeToStop() {
+  const absl::Time start = absl::Now();
+  server_->Stop();
+  return absl::Now() - start;
+}
+
 void InProcessServer::Stop() {
   if (server_ != nullptr) server_->Stop();
   server_.reset();

@@ -71,6 +71,8 @@ class InProcessServer {
   Connection* operator->() { return connection_.get(); }
   server::ServerOptions& options() { return options_; }
   server::Server& server() { return *server_; }
+  // How long server().Stop() takes.
+  absl::Duration TimeToStop();
 
  private:
   TempDir dir_;
